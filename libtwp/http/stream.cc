@@ -34,6 +34,8 @@ bool Stream::legal(Call call) {
   return true;
 }
 
+void Acceptor::rejected(Session&, Fault) noexcept {}
+
 void Stream::send_head(const Head& head, End end) {
   const Call call = head.is_interim() ? Call::interim : end == End::yes ? Call::head_end : Call::head;
   if (legal(call)) do_send_head(head, end);

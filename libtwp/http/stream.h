@@ -137,6 +137,9 @@ class Stream {
 class Acceptor {
  public:
   virtual StreamEvents& accept(Stream&) noexcept = 0;
+  /// A request that never became a Head was refused; the session has answered in its own way
+  /// (info(why).http_status, RST_STREAM ...) and logged it. For access log and counters.
+  virtual void rejected(Session&, Fault why) noexcept;
 
  protected:
   ~Acceptor() = default;
