@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "base/ascii.h"
 
@@ -109,11 +110,11 @@ void remove_hop_by_hop(HeaderBlock& fields) noexcept {
   // "listed away": a sender must not be able to hide a length from the next hop.
   constexpr std::uint16_t kKept = header_flag::framing | header_flag::routing;
   if (fields.has(HeaderId::connection)) {
-    std::size_t i = 0;
-    std::string_view lists[16];
+    // As many lines as the limit on fields allows: a fixed number would let one more hide what it lists.
+    auto* lists = static_cast<std::string_view*>(fields.arena().allocate(fields.size() * sizeof(std::string_view)));
     std::size_t n = 0;
-    while (n < std::size(lists) && (i = fields.find(HeaderId::connection, i)) != HeaderBlock::npos)
-      lists[n++] = fields[i++].value;
+    for (const Field& f : fields)
+      if (f.id == HeaderId::connection) new (lists + n++) std::string_view(f.value);
     fields.remove_if([&](const Field& f) {
       if (f.id == HeaderId::connection || (header_flags(f.id) & kKept) != 0) return false;
       // "te" is listed by every sender of "te: trailers"; its value decides below.
