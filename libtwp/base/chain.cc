@@ -86,6 +86,13 @@ Slice Chain::pop_front() noexcept {
   return s;
 }
 
+Slice Chain::take_front(std::size_t max) noexcept {
+  if (count_ == 0 || max == 0) return {};
+  if (at(0).size() <= max) return pop_front();
+  bytes_ -= max;
+  return at(0).split(max);
+}
+
 void Chain::clear() noexcept {
   while (count_ != 0) pop_front();
 }
