@@ -309,4 +309,13 @@ void OriginPool::shut_down() noexcept {
   if (connections_ == 0 && owner_ != nullptr) worker_.schedule(Phase::flush, empty_task_);
 }
 
+void OriginPool::close() noexcept {
+  shut_down();
+  while (!all_.empty()) {
+    Connection& c = all_.front();
+    if (c.session != nullptr) c.session->close(Fault::shutdown);
+    if (!all_.empty() && &all_.front() == &c) remove(c);
+  }
+}
+
 }  // namespace twp

@@ -92,6 +92,8 @@ class OriginPool {
   /// Closes what is idle, fails who waits; the rest goes when its streams end, then PoolOwner::on_pool_empty
   /// (never from inside this call).
   void shut_down() noexcept;
+  /// As shut_down(), and ends every connection now, with the streams on it.
+  void close() noexcept;
 
   // Passive health.
   /// Connecting failed lately and the back-off is not over.
