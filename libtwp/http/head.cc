@@ -1,0 +1,156 @@
+#include "http/head.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/ascii.h"
+
+namespace twp {
+
+Head Head::response(std::uint16_t status, BodySize body) {
+  Head h;
+  h.kind = HeadKind::response;
+  h.status = status;
+  h.body = body;
+  return h;
+}
+
+Head Head::interim(std::uint16_t status) {
+  Head h = response(status);
+  h.kind = HeadKind::interim;
+  return h;
+}
+
+Head Head::request(Method m, std::string_view scheme, std::string_view authority, std::string_view path,
+                   BodySize body) {
+  Head h;
+  h.set_method(m);
+  h.scheme = scheme == "https" ? std::string_view("https") : std::string_view("http");
+  h.set_authority(authority);
+  h.set_path(path);
+  h.body = body;
+  return h;
+}
+
+Head Head::clone() const {
+  Head h;
+  h.kind = kind;
+  h.method = method;
+  h.version = version;
+  h.status = status;
+  h.body = body;
+  h.fields = fields.clone();
+  Arena& a = h.fields.arena();
+  h.method_name = method == Method::other ? a.copy(method_name) : method_text(method);
+  h.scheme = a.copy(scheme);
+  h.authority = a.copy(authority);
+  h.path = a.copy(path);
+  h.protocol = a.copy(protocol);
+  h.reason = a.copy(reason);
+  return h;
+}
+
+std::string_view reason_phrase(std::uint16_t status) noexcept {
+  switch (status) {
+    case 100: return "Continue";
+    case 101: return "Switching Protocols";
+    case 103: return "Early Hints";
+    case 200: return "OK";
+    case 201: return "Created";
+    case 202: return "Accepted";
+    case 203: return "Non-Authoritative Information";
+    case 204: return "No Content";
+    case 205: return "Reset Content";
+    case 206: return "Partial Content";
+    case 300: return "Multiple Choices";
+    case 301: return "Moved Permanently";
+    case 302: return "Found";
+    case 303: return "See Other";
+    case 304: return "Not Modified";
+    case 307: return "Temporary Redirect";
+    case 308: return "Permanent Redirect";
+    case 400: return "Bad Request";
+    case 401: return "Unauthorized";
+    case 403: return "Forbidden";
+    case 404: return "Not Found";
+    case 405: return "Method Not Allowed";
+    case 406: return "Not Acceptable";
+    case 407: return "Proxy Authentication Required";
+    case 408: return "Request Timeout";
+    case 409: return "Conflict";
+    case 410: return "Gone";
+    case 411: return "Length Required";
+    case 412: return "Precondition Failed";
+    case 413: return "Content Too Large";
+    case 414: return "URI Too Long";
+    case 415: return "Unsupported Media Type";
+    case 416: return "Range Not Satisfiable";
+    case 417: return "Expectation Failed";
+    case 421: return "Misdirected Request";
+    case 422: return "Unprocessable Content";
+    case 425: return "Too Early";
+    case 426: return "Upgrade Required";
+    case 428: return "Precondition Required";
+    case 429: return "Too Many Requests";
+    case 431: return "Request Header Fields Too Large";
+    case 500: return "Internal Server Error";
+    case 501: return "Not Implemented";
+    case 502: return "Bad Gateway";
+    case 503: return "Service Unavailable";
+    case 504: return "Gateway Timeout";
+    case 505: return "HTTP Version Not Supported";
+    case 508: return "Loop Detected";
+    default: return "";
+  }
+}
+
+void remove_hop_by_hop(HeaderBlock& fields) noexcept {
+  // Names listed by Connection go first, while Connection is still there. Framing, routing and Host are never
+  // "listed away": a sender must not be able to hide a length from the next hop.
+  constexpr std::uint16_t kKept = header_flag::framing | header_flag::routing;
+  if (fields.has(HeaderId::connection)) {
+    std::size_t i = 0;
+    std::string_view lists[16];
+    std::size_t n = 0;
+    while (n < std::size(lists) && (i = fields.find(HeaderId::connection, i)) != HeaderBlock::npos)
+      lists[n++] = fields[i++].value;
+    fields.remove_if([&](const Field& f) {
+      if (f.id == HeaderId::connection || (header_flags(f.id) & kKept) != 0) return false;
+      // "te" is listed by every sender of "te: trailers"; its value decides below.
+      if (f.id == HeaderId::te) return false;
+      return std::any_of(lists, lists + n, [&](std::string_view list) { return list_contains(list, f.name); });
+    });
+  }
+  bool te_trailers = false;
+  if (const std::size_t i = fields.find(HeaderId::te); i != HeaderBlock::npos)
+    te_trailers = list_contains(fields[i].value, "trailers");
+  bool any = false;
+  for (const Field& f : fields) any |= (header_flags(f.id) & header_flag::hop) != 0;
+  if (!any) return;
+  fields.remove_if([](const Field& f) { return (header_flags(f.id) & header_flag::hop) != 0; });
+  if (te_trailers) fields.add_view(HeaderId::te, "te", "trailers");
+}
+
+void join_cookies(HeaderBlock& fields) {
+  const std::size_t first = fields.find(HeaderId::cookie);
+  if (first == HeaderBlock::npos) return;
+  std::size_t second = fields.find(HeaderId::cookie, first + 1);
+  if (second == HeaderBlock::npos) return;
+  std::size_t total = 0;
+  for (const Field& f : fields)
+    if (f.id == HeaderId::cookie) total += f.value.size() + 2;
+  char* joined = static_cast<char*>(fields.arena().allocate(total));
+  std::size_t n = 0;
+  for (const Field& f : fields) {
+    if (f.id != HeaderId::cookie) continue;
+    if (n != 0) {
+      std::memcpy(joined + n, "; ", 2);
+      n += 2;
+    }
+    std::memcpy(joined + n, f.value.data(), f.value.size());
+    n += f.value.size();
+  }
+  fields.set(HeaderId::cookie, {joined, n});
+}
+
+}  // namespace twp

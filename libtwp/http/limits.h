@@ -1,0 +1,36 @@
+// What a peer may make us hold or count. Every value has a configuration key of the same name.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/fault.h"
+
+namespace twp {
+
+struct HttpLimits {
+  std::uint32_t max_target = 16 * 1024;            ///< octets of a request target -> 414
+  std::uint32_t max_head = 64 * 1024;              ///< octets of a request head -> 431
+  std::uint32_t max_response_head = 128 * 1024;    ///< octets of a response head -> 502
+  std::uint32_t max_fields = 256;                  ///< field lines of a head or trailer section -> 431 / 502
+  std::uint32_t max_trailer = 16 * 1024;           ///< octets of a trailer section
+  std::uint64_t max_body = 0;                      ///< octets of a request body -> 413; 0: no limit
+  std::uint32_t stream_window = 256 * 1024;        ///< octets received and not yet passed on, per stream
+  std::uint32_t max_pipelined = 16;                ///< requests answered on one read before others get a turn
+  std::uint32_t max_interim = 32;                  ///< 1xx heads before a final one
+  Duration head_timeout = std::chrono::seconds(15);         ///< first octet to end of a request head -> 408
+  Duration keep_alive_timeout = std::chrono::seconds(75);   ///< idle between requests
+  Duration stream_idle_timeout = std::chrono::minutes(5);   ///< nothing moved in either direction
+  std::uint32_t min_body_rate = 240;               ///< octets a second of a request body after 10 s -> 408; 0: off
+};
+
+/// A limit that was passed: what the log line names.
+struct LimitHit {
+  std::string_view key;        ///< configuration key that raises it
+  std::uint64_t observed = 0;  ///< at least this much was seen
+  std::uint64_t limit = 0;
+};
+
+}  // namespace twp

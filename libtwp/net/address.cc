@@ -1,0 +1,174 @@
+#include "net/address.h"
+
+#include <arpa/inet.h>
+
+#include <cstring>
+
+#include "base/ascii.h"
+
+namespace twp {
+namespace {
+
+bool valid_port(std::string_view text, std::uint16_t& port) noexcept {
+  const auto v = parse_decimal(text);
+  if (!v || *v > 65535 || text.size() > 5) return false;
+  port = static_cast<std::uint16_t>(*v);
+  return true;
+}
+
+// reg-name without percent-encoding surprises: letters, digits, sub-delims, '-', '.', '_', '~' and "%XX".
+bool valid_reg_name(std::string_view host) noexcept {
+  if (host.empty()) return false;
+  for (const char c : host) {
+    const bool ok = is_digit(c) || (to_lower(c) >= 'a' && to_lower(c) <= 'z') || std::strchr("-._~%!$&'()*+,;=", c) != nullptr;
+    if (!ok || c == '\0') return false;
+  }
+  return true;
+}
+
+bool valid_ipv6(std::string_view host) noexcept { return host.find(':') != std::string_view::npos && Address::parse(host, 0).has_value(); }
+
+struct Split {
+  std::string_view host;
+  std::string_view port;  // digits without the colon
+  bool has_port = false;
+  bool v6 = false;
+};
+
+std::optional<Split> split_authority(std::string_view text) noexcept {
+  Split s;
+  std::string_view rest;
+  if (text.starts_with('[')) {
+    const auto end = text.find(']');
+    if (end == std::string_view::npos) return std::nullopt;
+    s.host = text.substr(1, end - 1);
+    s.v6 = true;
+    rest = text.substr(end + 1);
+    if (!valid_ipv6(s.host)) return std::nullopt;
+  } else {
+    const auto colon = text.find(':');
+    s.host = text.substr(0, colon);
+    rest = colon == std::string_view::npos ? std::string_view() : text.substr(colon);
+    if (!valid_reg_name(s.host)) return std::nullopt;
+  }
+  if (!rest.empty()) {
+    if (rest.front() != ':') return std::nullopt;
+    s.has_port = true;
+    s.port = rest.substr(1);
+  }
+  return s;
+}
+
+}  // namespace
+
+std::optional<Address> Address::parse(std::string_view ip, std::uint16_t port) noexcept {
+  char buf[INET6_ADDRSTRLEN + 1];
+  if (ip.size() >= sizeof buf) return std::nullopt;
+  std::memcpy(buf, ip.data(), ip.size());
+  buf[ip.size()] = '\0';
+  Address a;
+  if (inet_pton(AF_INET, buf, &a.u_.v4.sin_addr) == 1) {
+    a.u_.v4.sin_family = AF_INET;
+  } else if (inet_pton(AF_INET6, buf, &a.u_.v6.sin6_addr) == 1) {
+    a.u_.v6.sin6_family = AF_INET6;
+  } else {
+    return std::nullopt;
+  }
+  a.set_port(port);
+  return a;
+}
+
+Address Address::from_sockaddr(const sockaddr* sa) noexcept {
+  Address a;
+  if (sa->sa_family == AF_INET) std::memcpy(&a.u_.v4, sa, sizeof a.u_.v4);
+  if (sa->sa_family == AF_INET6) std::memcpy(&a.u_.v6, sa, sizeof a.u_.v6);
+  return a;
+}
+
+void Address::set_port(std::uint16_t port) noexcept {
+  if (family() == AF_INET6)
+    u_.v6.sin6_port = htons(port);
+  else
+    u_.v4.sin_port = htons(port);
+}
+
+bool Address::is_loopback() const noexcept {
+  if (family() == AF_INET) return (ntohl(u_.v4.sin_addr.s_addr) >> 24) == 127;
+  if (family() != AF_INET6) return false;
+  if (IN6_IS_ADDR_V4MAPPED(&u_.v6.sin6_addr)) return u_.v6.sin6_addr.s6_addr[12] == 127;
+  return IN6_IS_ADDR_LOOPBACK(&u_.v6.sin6_addr);
+}
+
+std::string_view Address::ip_octets() const noexcept {
+  if (family() == AF_INET) return {reinterpret_cast<const char*>(&u_.v4.sin_addr), 4};
+  if (family() == AF_INET6) return {reinterpret_cast<const char*>(&u_.v6.sin6_addr), 16};
+  return {};
+}
+
+std::string Address::ip() const {
+  char buf[INET6_ADDRSTRLEN] = "?";
+  if (family() == AF_INET) inet_ntop(AF_INET, &u_.v4.sin_addr, buf, sizeof buf);
+  if (family() == AF_INET6) inet_ntop(AF_INET6, &u_.v6.sin6_addr, buf, sizeof buf);
+  return buf;
+}
+
+std::string Address::text() const {
+  const std::string port_text = ":" + std::to_string(port());
+  return family() == AF_INET6 ? "[" + ip() + "]" + port_text : ip() + port_text;
+}
+
+Result<Cidr> Cidr::parse(std::string_view text) {
+  const auto slash = text.find('/');
+  const auto a = Address::parse(text.substr(0, slash), 0);
+  if (!a) return fail(Fault::bad_config, "'" + std::string(text) + "' is not an IP address or network (expected e.g. 10.0.0.0/8)");
+  Cidr c;
+  const auto octets = a->ip_octets();
+  const unsigned full = static_cast<unsigned>(octets.size()) * 8;
+  unsigned bits = full;
+  if (slash != std::string_view::npos) {
+    const auto v = parse_decimal(text.substr(slash + 1));
+    if (!v || *v > full) return fail(Fault::bad_config, "'" + std::string(text) + "': prefix length must be 0 to " + std::to_string(full));
+    bits = static_cast<unsigned>(*v);
+  }
+  if (octets.size() == 4) {
+    c.prefix_[10] = c.prefix_[11] = 0xff;
+    bits += 96;
+  }
+  std::memcpy(c.prefix_.data() + 16 - octets.size(), octets.data(), octets.size());
+  c.bits_ = bits;
+  return c;
+}
+
+bool Cidr::contains(const Address& a) const noexcept {
+  std::array<std::uint8_t, 16> ip{};
+  const auto octets = a.ip_octets();
+  if (octets.empty()) return false;
+  if (octets.size() == 4) ip[10] = ip[11] = 0xff;
+  std::memcpy(ip.data() + 16 - octets.size(), octets.data(), octets.size());
+  const unsigned whole = bits_ / 8;
+  if (std::memcmp(ip.data(), prefix_.data(), whole) != 0) return false;
+  if (bits_ % 8 == 0) return true;
+  const auto mask = static_cast<std::uint8_t>(0xff << (8 - bits_ % 8));
+  return (ip[whole] & mask) == (prefix_[whole] & mask);
+}
+
+Result<HostPort> parse_host_port(std::string_view text, std::uint16_t default_port) {
+  const auto s = split_authority(text);
+  if (!s) return fail(Fault::bad_config, "'" + std::string(text) + "' is not host:port (IPv6 literals go in brackets)");
+  HostPort out{std::string(s->host), default_port, s->v6};
+  if (s->has_port && !valid_port(s->port, out.port))
+    return fail(Fault::bad_config, "'" + std::string(text) + "': port must be 0 to 65535");
+  if (!s->has_port && default_port == 0)
+    return fail(Fault::bad_config, "'" + std::string(text) + "': a port is missing (expected host:port)");
+  return out;
+}
+
+bool valid_authority(std::string_view text) noexcept {
+  const auto s = split_authority(text);
+  if (!s) return false;
+  std::uint16_t port = 0;
+  // "host:" with an empty port is legal (RFC 3986 §3.2.3).
+  return !s->has_port || s->port.empty() || valid_port(s->port, port);
+}
+
+}  // namespace twp

@@ -1,0 +1,62 @@
+// Listener: a listening TCP socket on one worker (SO_REUSEPORT: every worker has its own).
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "base/result.h"
+#include "event/poll_fd.h"
+#include "event/worker.h"
+#include "net/tcp_transport.h"
+
+namespace twp {
+
+struct ListenOptions {
+  int backlog = 4096;
+  bool reuse_port = true;   ///< several workers on one address
+  TcpOptions tcp;           ///< congestion control, inherited by accepted sockets
+};
+
+class ListenHandler {
+ public:
+  /// A new connection, already non-blocking, TCP_NODELAY inherited.
+  virtual void on_accept(std::unique_ptr<TcpTransport> transport) noexcept = 0;
+
+ protected:
+  ~ListenHandler() = default;
+};
+
+/// Accepts up to 64 connections per wake-up; an IPv6 socket takes IPv6 only (RFC 3493 §5.3), so that
+/// 0.0.0.0 and [::] are two listeners that do not collide. Out of descriptors (EMFILE, ENFILE, or 95 % of RLIMIT_NOFILE in
+/// use): stops accepting, logs once, and tries again after 100 ms; never spins.
+class Listener final : PollHandler, Timer {
+ public:
+  /// Binds and listens. Error text: "cannot listen on 127.0.0.1:80: Address already in use". Port 0 picks one.
+  static Result<std::unique_ptr<Listener>> open(Worker& worker, const Address& at, const ListenOptions& options,
+                                                ListenHandler& handler);
+  ~Listener() = default;
+
+  const Address& address() const noexcept { return address_; }  ///< with the real port
+  /// Takes no new connections any more; the socket closes.
+  void close() noexcept {
+    cancel();
+    poll_.close();
+  }
+
+ private:
+  Listener(Worker& worker, ListenHandler& handler) noexcept : worker_(worker), handler_(handler) {}
+  void on_poll(Ready) noexcept override;
+  void on_timer() noexcept override;
+  bool accept_one() noexcept;
+  void back_off(const char* why) noexcept;
+
+  Worker& worker_;
+  ListenHandler& handler_;
+  Address address_;
+  PollFd poll_;
+  int busy_fd_ = 0;             // descriptor number from which on we are "nearly out": 95 % of RLIMIT_NOFILE
+  bool wildcard_ = false;       // the local address differs per connection
+  bool told_ = false;           // the shortage is in the log already
+};
+
+}  // namespace twp

@@ -1,0 +1,44 @@
+// Front: a listener with its sessions on one worker. With dialer.h the only place that names protocols together.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "base/result.h"
+#include "event/worker.h"
+#include "http/limits.h"
+#include "http/session.h"
+#include "net/listener.h"
+#include "tls/tls_context.h"
+
+namespace twp {
+
+struct FrontOptions {
+  Address at;
+  ListenOptions listen;
+  Duration handshake_timeout = std::chrono::seconds(10);
+  std::size_t max_connections = 0;  ///< on this worker; 0: no limit of our own
+};
+
+/// Accepts connections, handshakes TLS, makes the right server session for each and hands its streams to the
+/// Acceptor. Owns its sessions.
+class Front {
+ public:
+  /// `tls` null: cleartext. `acceptor`, `limits` and `*tls` outlive the front.
+  static Result<std::unique_ptr<Front>> open(Worker& worker, const FrontOptions& options, TlsContext* tls,
+                                             Acceptor& acceptor, const HttpLimits& limits);
+  virtual ~Front() = default;
+
+  virtual const Address& address() const noexcept = 0;
+  /// New connections use this context from now on (certificate reload); the old one must live until sessions
+  /// made with it are gone.
+  virtual void set_tls(TlsContext* tls) noexcept = 0;
+  /// Stops accepting, lets sessions finish what is in flight, closes idle ones.
+  virtual void drain() noexcept = 0;
+  /// Ends every session now.
+  virtual void close() noexcept = 0;
+  /// Open connections, handshakes included.
+  virtual std::size_t connections() const noexcept = 0;
+};
+
+}  // namespace twp
