@@ -43,6 +43,19 @@ void Chain::append_copy(std::span<const std::byte> from) noexcept {
   }
 }
 
+void Chain::commit(std::size_t m) noexcept {
+  if (m == 0) return;
+  Block* b = BlockPool::local().current_scratch();
+  const std::uint32_t off = b->used;
+  const auto n = static_cast<std::uint32_t>(m);
+  b->used += n;
+  if (count_ != 0 && at(count_ - 1).grow(b, off, n)) {
+    bytes_ += m;
+    return;
+  }
+  push(Slice(BlockPool::retain(b), off, n));
+}
+
 void Chain::append(Chain&& from) noexcept {
   while (!from.empty()) push(from.pop_front());
 }

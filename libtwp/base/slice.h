@@ -67,6 +67,12 @@ class Slice {
 
   /// Appends `from` in place when the slice ends where its block's free room begins; false when it cannot.
   bool extend(std::span<const std::byte> from) noexcept;
+  /// Takes in the `n` octets that were just written at `off` of `b`; false when they do not follow this slice.
+  bool grow(const Block* b, std::uint32_t off, std::uint32_t n) noexcept {
+    if (block_ != b || off_ + len_ != off) return false;
+    len_ += n;
+    return true;
+  }
 
  private:
   void drop() noexcept {
