@@ -52,6 +52,8 @@ class Chain {
   void consume(std::size_t n) noexcept;
   /// Takes the first slice out.
   Slice pop_front() noexcept;
+  /// Takes at most `max` octets out as one slice; empty when the chain or `max` is.
+  Slice take_front(std::size_t max) noexcept;
   void clear() noexcept;
 
   /// Fills `out` with the first slices, ready for writev(2). Returns the number of entries.
