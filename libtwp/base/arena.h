@@ -35,6 +35,7 @@ class Arena {
   }
   /// A copy of `text` that lives as long as the arena's contents.
   std::string_view copy(std::string_view text) noexcept {
+    if (text.empty()) return {"", 0};  // memcpy from a null view is undefined
     char* p = static_cast<char*>(allocate(text.size()));
     std::memcpy(p, text.data(), text.size());
     return {p, text.size()};

@@ -1,13 +1,38 @@
 #include "base/ascii.h"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 namespace twp {
 
 bool is_token(std::string_view s) noexcept { return !s.empty() && std::all_of(s.begin(), s.end(), is_token_char); }
 
-bool is_field_value(std::string_view s) noexcept { return std::all_of(s.begin(), s.end(), is_value_char); }
+const char* find_control(const char* p, const char* end) noexcept {
+#if defined(__SSE2__)
+  const __m128i space = _mm_set1_epi8(0x20);
+  const __m128i tab = _mm_set1_epi8('\t');
+  const __m128i del = _mm_set1_epi8(0x7f);
+  for (; end - p >= 16; p += 16) {
+    const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    // Unsigned v < 0x20 is max(v, 0x20) != v.
+    const __m128i printable = _mm_cmpeq_epi8(_mm_max_epu8(v, space), v);
+    const __m128i fine = _mm_andnot_si128(_mm_cmpeq_epi8(v, del), _mm_or_si128(printable, _mm_cmpeq_epi8(v, tab)));
+    const unsigned bad = static_cast<unsigned>(_mm_movemask_epi8(fine)) ^ 0xffffu;
+    if (bad != 0) return p + std::countr_zero(bad);
+  }
+#endif
+  while (p != end && is_value_char(*p)) ++p;
+  return p;
+}
+
+bool is_field_value(std::string_view s) noexcept {
+  return find_control(s.data(), s.data() + s.size()) == s.data() + s.size();
+}
 
 bool iequals(std::string_view a, std::string_view b) noexcept {
   if (a.size() != b.size()) return false;

@@ -44,6 +44,10 @@ inline bool is_ows(char c) noexcept { return c == ' ' || c == '\t'; }
 
 inline char to_lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
 
+/// The first octet in [p, end) that may not stand in a field value: a control but HTAB, or DEL; `end` if none.
+/// 16 octets at a time.
+const char* find_control(const char* p, const char* end) noexcept;
+
 bool is_token(std::string_view s) noexcept;       ///< non-empty, token characters only (RFC 9110 §5.6.2)
 bool is_field_value(std::string_view s) noexcept;  ///< no control octets but HTAB
 bool iequals(std::string_view a, std::string_view b) noexcept;

@@ -53,6 +53,9 @@ class BlockPool {
     return b;
   }
 
+  /// The block that scratch() returned last; used by Chain::commit.
+  Block* current_scratch() const noexcept { return scratch_; }
+
   std::size_t live_blocks() const noexcept { return live_; }   ///< taken and not yet returned
   std::size_t free_blocks() const noexcept { return free_count_; }
 

@@ -33,14 +33,30 @@ void Chain::append(Slice s) noexcept {
 
 void Chain::append_copy(std::span<const std::byte> from) noexcept {
   while (!from.empty()) {
-    if (count_ != 0 && at(count_ - 1).extend(from)) {
-      bytes_ += from.size();
-      return;
+    // Fill the block before taking another: bulk data then costs no half-empty blocks.
+    const std::size_t room = count_ == 0 ? 0 : at(count_ - 1).room();
+    const auto part = from.first(std::min(from.size(), room != 0 ? room : kBlockSize));
+    if (room != 0) {
+      at(count_ - 1).extend(part);
+      bytes_ += part.size();
+    } else {
+      push(Slice::copy_of(part));
     }
-    const auto part = from.first(std::min(from.size(), kBlockSize));
-    push(Slice::copy_of(part));
     from = from.subspan(part.size());
   }
+}
+
+void Chain::commit(std::size_t m) noexcept {
+  if (m == 0) return;
+  Block* b = BlockPool::local().current_scratch();
+  const std::uint32_t off = b->used;
+  const auto n = static_cast<std::uint32_t>(m);
+  b->used += n;
+  if (count_ != 0 && at(count_ - 1).grow(b, off, n)) {
+    bytes_ += m;
+    return;
+  }
+  push(Slice(BlockPool::retain(b), off, n));
 }
 
 void Chain::append(Chain&& from) noexcept {
@@ -68,6 +84,13 @@ Slice Chain::pop_front() noexcept {
   head_ = (head_ + 1) & static_cast<std::uint32_t>(mask());
   --count_;
   return s;
+}
+
+Slice Chain::take_front(std::size_t max) noexcept {
+  if (count_ == 0 || max == 0) return {};
+  if (at(0).size() <= max) return pop_front();
+  bytes_ -= max;
+  return at(0).split(max);
 }
 
 void Chain::clear() noexcept {

@@ -34,6 +34,13 @@ class Chain {
   /// Appends a copy of `from` (any size).
   void append_copy(std::span<const std::byte> from) noexcept;
   void append_copy(std::string_view from) noexcept { append_copy(std::as_bytes(std::span(from))); }
+  /// Room for `n` (<= kBlockSize) octets to be written directly, then commit(m), m <= n, appends them. Nothing
+  /// else may take scratch memory in between.
+  char* prepare(std::size_t n) noexcept {
+    Block* b = BlockPool::local().scratch(n);
+    return reinterpret_cast<char*>(b->data) + b->used;
+  }
+  void commit(std::size_t m) noexcept;
   /// Moves all of `from` to the end.
   void append(Chain&& from) noexcept;
 
@@ -45,6 +52,8 @@ class Chain {
   void consume(std::size_t n) noexcept;
   /// Takes the first slice out.
   Slice pop_front() noexcept;
+  /// Takes at most `max` octets out as one slice; empty when the chain or `max` is.
+  Slice take_front(std::size_t max) noexcept;
   void clear() noexcept;
 
   /// Fills `out` with the first slices, ready for writev(2). Returns the number of entries.

@@ -5,7 +5,7 @@ namespace twp {
 Slice Slice::copy_of(std::span<const std::byte> from) noexcept {
   Block* b = BlockPool::local().scratch(from.size());
   const std::uint32_t off = b->used;
-  std::memcpy(b->data + off, from.data(), from.size());
+  if (!from.empty()) std::memcpy(b->data + off, from.data(), from.size());
   b->used += static_cast<std::uint32_t>(from.size());
   return Slice(BlockPool::retain(b), off, static_cast<std::uint32_t>(from.size()));
 }
@@ -17,6 +17,7 @@ Slice Slice::split(std::size_t n) noexcept {
   head.off_ = off_;
   head.len_ = static_cast<std::uint32_t>(n);
   head.headroom_ = headroom_;
+  head.shared_ = shared_;
   off_ += static_cast<std::uint32_t>(n);
   len_ -= static_cast<std::uint32_t>(n);
   headroom_ = 0;  // the octets in front are alive in `head`
@@ -24,12 +25,15 @@ Slice Slice::split(std::size_t n) noexcept {
 }
 
 Slice Slice::share() const noexcept {
-  return block_ == nullptr ? Slice() : Slice(BlockPool::retain(block_), off_, len_);
+  if (block_ == nullptr) return Slice();
+  Slice twin(BlockPool::retain(block_), off_, len_);
+  shared_ = twin.shared_ = true;
+  return twin;
 }
 
 bool Slice::prepend(std::span<const std::byte> header) noexcept {
   // An immortal block is shared by all threads and must stay as it is.
-  if (block_ == nullptr || block_->immortal || headroom_ < header.size()) return false;
+  if (block_ == nullptr || block_->immortal || shared_ || headroom_ < header.size()) return false;
   off_ -= static_cast<std::uint32_t>(header.size());
   len_ += static_cast<std::uint32_t>(header.size());
   headroom_ -= static_cast<std::uint32_t>(header.size());
@@ -38,8 +42,8 @@ bool Slice::prepend(std::span<const std::byte> header) noexcept {
 }
 
 bool Slice::extend(std::span<const std::byte> from) noexcept {
-  if (block_ == nullptr || block_->immortal || off_ + len_ != block_->used) return false;
-  if (block_->size - block_->used < from.size()) return false;
+  if (room() < from.size()) return false;
+  if (from.empty()) return true;
   std::memcpy(block_->data + block_->used, from.data(), from.size());
   block_->used += static_cast<std::uint32_t>(from.size());
   len_ += static_cast<std::uint32_t>(from.size());

@@ -20,7 +20,7 @@ class Slice {
   Slice(Block* b, std::uint32_t off, std::uint32_t len) noexcept : block_(b), off_(off), len_(len) {}
   Slice(Slice&& o) noexcept
       : block_(std::exchange(o.block_, nullptr)), off_(o.off_), len_(std::exchange(o.len_, 0)),
-        headroom_(o.headroom_) {}
+        headroom_(o.headroom_), shared_(o.shared_) {}
   Slice& operator=(Slice&& o) noexcept {
     if (this != &o) {
       drop();
@@ -28,6 +28,7 @@ class Slice {
       off_ = o.off_;
       len_ = std::exchange(o.len_, 0);
       headroom_ = o.headroom_;
+      shared_ = o.shared_;
     }
     return *this;
   }
@@ -49,7 +50,8 @@ class Slice {
 
   /// Takes the first `n` (<= size()) octets off into a slice of their own; both share the block.
   Slice split(std::size_t n) noexcept;
-  /// A second slice over the same octets.
+  /// A second slice over the same octets. Neither takes a prepend() from then on: what one has parsed the
+  /// other may still have to read.
   Slice share() const noexcept;
   /// Drops `n` (<= size()) octets from the front; they become headroom.
   void remove_prefix(std::size_t n) noexcept {
@@ -65,8 +67,19 @@ class Slice {
   /// Declares the `n` octets before the slice dead (parsed and used by nobody else).
   void set_headroom(std::uint32_t n) noexcept { headroom_ = n; }
 
+  /// Octets that extend() can take.
+  std::size_t room() const noexcept {
+    if (block_ == nullptr || block_->immortal || off_ + len_ != block_->used) return 0;
+    return block_->size - block_->used;
+  }
   /// Appends `from` in place when the slice ends where its block's free room begins; false when it cannot.
   bool extend(std::span<const std::byte> from) noexcept;
+  /// Takes in the `n` octets that were just written at `off` of `b`; false when they do not follow this slice.
+  bool grow(const Block* b, std::uint32_t off, std::uint32_t n) noexcept {
+    if (block_ != b || off_ + len_ != off) return false;
+    len_ += n;
+    return true;
+  }
 
  private:
   void drop() noexcept {
@@ -78,6 +91,7 @@ class Slice {
   std::uint32_t off_ = 0;
   std::uint32_t len_ = 0;
   std::uint32_t headroom_ = 0;
+  mutable bool shared_ = false;
 };
 
 }  // namespace twp

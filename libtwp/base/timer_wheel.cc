@@ -63,18 +63,19 @@ Instant TimerWheel::next() const noexcept {
   for (unsigned level = 0; level < kLevels; ++level) {
     const unsigned shift = kBits * level;
     const std::uint64_t base = tick_ >> shift;
+    // The slot under the hand has been emptied unless the hand stands at its very start: what it holds now is
+    // for the next revolution, so it comes last.
+    const unsigned skip = (base << shift) < tick_ ? 1 : 0;
     while (occupied_[level] != 0) {
-      const unsigned cur = static_cast<unsigned>(base) & (kSlots - 1);
-      const unsigned ahead = static_cast<unsigned>(std::countr_zero(std::rotr(occupied_[level], static_cast<int>(cur))));
-      const unsigned slot = (cur + ahead) & (kSlots - 1);
+      const unsigned cur = (static_cast<unsigned>(base) + skip) & (kSlots - 1);
+      const unsigned ahead =
+          skip + static_cast<unsigned>(std::countr_zero(std::rotr(occupied_[level], static_cast<int>(cur))));
+      const unsigned slot = (static_cast<unsigned>(base) + ahead) & (kSlots - 1);
       if (const_cast<Slot&>(slots_[level][slot]).empty()) {
         occupied_[level] &= ~(std::uint64_t{1} << slot);
         continue;
       }
-      // At level > 0 the slot under the hand belongs to the next revolution unless the hand stands at its start.
-      std::uint64_t at = (base + ahead) << shift;
-      if (at < tick_) at += std::uint64_t{kSlots} << shift;
-      best = std::min(best, std::max(at, tick_));
+      best = std::min(best, (base + ahead) << shift);
       break;
     }
   }

@@ -1,4 +1,4 @@
-// TimerWheel: O(1) arm and cancel, 1 ms ticks, four levels (about 18 hours, later deadlines are re-cascaded).
+// TimerWheel: O(1) arm and cancel, 1 ms ticks, five levels (about 12 days, later deadlines are re-cascaded).
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ class Timer : public IListHook<TimerTag> {
 
  protected:
   Timer() noexcept = default;
-  ~Timer() = default;
+  virtual ~Timer() = default;
 
  private:
   friend class TimerWheel;

@@ -27,18 +27,26 @@ bool PollFd::open_with(Worker& worker, int fd, PollHandler& handler, int what) n
   auto callback = [](evutil_socket_t f, short w, void* self) { dispatch(static_cast<int>(f), w, self); };
   if (event_assign(as_event(event_), worker.base(), fd, static_cast<short>(what), callback, this) != 0 ||
       event_add(as_event(event_), nullptr) != 0) {
-    ::close(std::exchange(fd_, -1));
+    fd_ = -1;
     return false;
   }
   return true;
 }
 
 bool PollFd::open(Worker& worker, int fd, PollHandler& handler) noexcept {
+  if (watch(worker, fd, handler)) return true;
+  ::close(fd);
+  return false;
+}
+
+bool PollFd::watch(Worker& worker, int fd, PollHandler& handler) noexcept {
   return open_with(worker, fd, handler, EV_READ | EV_WRITE | EV_CLOSED | EV_ET | EV_PERSIST);
 }
 
 bool PollFd::open_level(Worker& worker, int fd, PollHandler& handler) noexcept {
-  return open_with(worker, fd, handler, EV_READ | EV_PERSIST);
+  if (open_with(worker, fd, handler, EV_READ | EV_PERSIST)) return true;
+  ::close(fd);
+  return false;
 }
 
 void PollFd::close() noexcept {

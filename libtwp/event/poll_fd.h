@@ -35,6 +35,8 @@ class PollFd {
   bool open(Worker& worker, int fd, PollHandler& handler) noexcept;
   /// Level-triggered read interest only, for listeners and wake-up descriptors.
   bool open_level(Worker& worker, int fd, PollHandler& handler) noexcept;
+  /// As open(), for a descriptor that a library owns: it stays open when this fails; give it back with release().
+  bool watch(Worker& worker, int fd, PollHandler& handler) noexcept;
   /// Removes the registration, then closes the descriptor. Idempotent.
   void close() noexcept;
   /// Hands the descriptor back unregistered and open.

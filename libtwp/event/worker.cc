@@ -49,12 +49,16 @@ Worker::Worker(unsigned index)
       wheel_event_(std::make_unique<WheelEvent>()) {
   wall_offset_ = wall_now() - now_;
   retired_.reserve(64);
-  evtimer_assign(&wheel_event_->ev, base_, [](evutil_socket_t, short, void*) {}, nullptr);
+  // libevent's clock is coarse: the event may fire some milliseconds before the wheel's deadline by now_, and
+  // must then be armed again. So what tells that it fired is the callback, not the clock.
+  evtimer_assign(&wheel_event_->ev, base_,
+                 [](evutil_socket_t, short, void* armed) { *static_cast<Instant*>(armed) = kNever; }, &wheel_armed_);
   const int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (fd < 0 || !wake_.open(*this, fd, *this)) die("eventfd");
 }
 
 Worker::~Worker() {
+  while (!guests_.empty()) delete &guests_.front();  // the hook takes it off the list
   reap();
   for (auto& s : signals_) event_del(&s->ev);
   event_del(&wheel_event_->ev);
@@ -109,11 +113,7 @@ void Worker::rearm_wheel() noexcept {
   const Instant next = wheel_.next();
   // An event that is armed earlier than needed costs one idle wake-up; moving it later on every turn would
   // cost a heap operation on every turn.
-  const bool fired = wheel_armed_ != kNever && wheel_armed_ <= now_;
-  if (next == kNever || (!fired && wheel_armed_ != kNever && wheel_armed_ <= next)) {
-    if (fired) wheel_armed_ = kNever;
-    return;
-  }
+  if (next == kNever || (wheel_armed_ != kNever && wheel_armed_ <= next)) return;
   const timeval tv = to_timeval(next > now_ ? next - now_ : 0);
   event_add(&wheel_event_->ev, &tv);
   wheel_armed_ = next;

@@ -30,13 +30,21 @@ class Task : public IListHook<TaskTag> {
   ~Task() = default;
 };
 
+struct GuestTag {};
+
+/// An object that owns itself until its work is done (then it retires itself), or until the worker ends.
+class Guest : public IListHook<GuestTag> {
+ public:
+  virtual ~Guest() = default;
+};
+
 /// The order inside a turn: origins first, then clients, flush last, so that many responses leave in one write.
 enum class Phase : std::uint8_t { origin, client, flush };
 
 /// A turn: wait for events -> origin tasks -> client tasks (budgeted) -> timers -> flush tasks -> retire.
 ///
 /// Everything but post() and stop() belongs to the worker's own thread.
-class Worker : PollHandler {
+class Worker final : PollHandler {
  public:
   /// `index` 0..N-1. Aborts with a message when the kernel has no epoll or eventfd left.
   explicit Worker(unsigned index = 0);
@@ -75,6 +83,9 @@ class Worker : PollHandler {
   /// Calls `f(p)` at the end of this turn (slab objects).
   void retire(void* p, void (*f)(void*) noexcept) noexcept { retired_.push_back({p, f}); }
 
+  /// Keeps `guest` until it retires itself; destroyed with the worker at the latest.
+  void adopt(std::unique_ptr<Guest> guest) noexcept { guests_.push_back(*guest.release()); }
+
   unsigned index() const noexcept { return index_; }
   event_base* base() noexcept { return base_; }
   std::uint64_t turns() const noexcept { return turns_; }
@@ -109,6 +120,7 @@ class Worker : PollHandler {
   std::unique_ptr<WheelEvent> wheel_event_;
   std::array<IList<Task, TaskTag>, 3> queue_;
   std::vector<Retired> retired_;
+  IList<Guest, GuestTag> guests_;
   std::vector<std::unique_ptr<Signal>> signals_;
   bool stopping_ = false;
 

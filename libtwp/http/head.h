@@ -10,6 +10,8 @@
 //  * Cookie crumbs are joined into one field;
 //  * a WebSocket handshake is method CONNECT with protocol "websocket" and its 101 is a 200 (RFC 8441, RFC 9220);
 //    Sec-WebSocket-Key and -Accept are kept when an HTTP/1 leg sent them;
+//  * `method` of a response is that of the request it answers: connect with a 2xx status opens the tunnel, while a
+//    2xx with another method in answer to a WebSocket handshake is an ordinary response, that is a refusal;
 //  * no field value holds CR, LF or NUL and every name is a token.
 #pragma once
 

@@ -94,6 +94,20 @@ std::size_t HeaderBlock::remove(std::string_view name) noexcept {
   return remove_if([&](const Field& f) { return iequals(f.name, name); });
 }
 
+std::string_view HeaderBlock::adopt(std::string_view text) {
+  const std::string_view copy = arena_.copy(text);
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  const auto moved = [&](std::string_view v) {
+    return v.data() >= begin && v.data() <= end ? std::string_view(copy.data() + (v.data() - begin), v.size()) : v;
+  };
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    fields_[i].name = moved(fields_[i].name);
+    fields_[i].value = moved(fields_[i].value);
+  }
+  return copy;
+}
+
 std::size_t HeaderBlock::weight() const noexcept {
   std::size_t n = 0;
   for (const Field& f : *this) n += f.name.size() + f.value.size() + 32;

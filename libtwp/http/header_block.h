@@ -85,6 +85,10 @@ class HeaderBlock {
   /// Rewrites one value in place (copies `value`).
   void set_value(std::size_t i, std::string_view value) { fields_[i].value = arena_.copy(value); }
 
+  /// Copies `text` into the arena and makes every field view that points into `text` point into the copy: a
+  /// parser works in place on received octets, then makes the result its own. Returns the copy.
+  std::string_view adopt(std::string_view text);
+
   /// Sum of name + value + 32 over all fields: the size RFC 9113 §6.5.2 counts, in octets.
   std::size_t weight() const noexcept;
 

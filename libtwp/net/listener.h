@@ -26,29 +26,37 @@ class ListenHandler {
   ~ListenHandler() = default;
 };
 
-/// Accepts up to 64 connections per wake-up. Out of descriptors (EMFILE, ENFILE, or 95 % of RLIMIT_NOFILE in
+/// Accepts up to 64 connections per wake-up; an IPv6 socket takes IPv6 only (RFC 3493 §5.3), so that
+/// 0.0.0.0 and [::] are two listeners that do not collide. Out of descriptors (EMFILE, ENFILE, or 95 % of RLIMIT_NOFILE in
 /// use): stops accepting, logs once, and tries again after 100 ms; never spins.
 class Listener final : PollHandler, Timer {
  public:
   /// Binds and listens. Error text: "cannot listen on 127.0.0.1:80: Address already in use". Port 0 picks one.
   static Result<std::unique_ptr<Listener>> open(Worker& worker, const Address& at, const ListenOptions& options,
                                                 ListenHandler& handler);
-  ~Listener();
+  ~Listener() = default;
 
   const Address& address() const noexcept { return address_; }  ///< with the real port
   /// Takes no new connections any more; the socket closes.
-  void close() noexcept { poll_.close(); }
+  void close() noexcept {
+    cancel();
+    poll_.close();
+  }
 
  private:
   Listener(Worker& worker, ListenHandler& handler) noexcept : worker_(worker), handler_(handler) {}
   void on_poll(Ready) noexcept override;
   void on_timer() noexcept override;
+  bool accept_one() noexcept;
   void back_off(const char* why) noexcept;
 
   Worker& worker_;
   ListenHandler& handler_;
   Address address_;
   PollFd poll_;
+  int busy_fd_ = 0;             // descriptor number from which on we are "nearly out": 95 % of RLIMIT_NOFILE
+  bool wildcard_ = false;       // the local address differs per connection
+  bool told_ = false;           // the shortage is in the log already
 };
 
 }  // namespace twp

@@ -94,6 +94,13 @@ void TcpTransport::finish_connect() noexcept {
   socklen_t n = sizeof ss;
   if (getsockname(poll_.fd(), reinterpret_cast<sockaddr*>(&ss), &n) == 0)
     peer_.local = Address::from_sockaddr(reinterpret_cast<sockaddr*>(&ss));
+  if (peer_.local == peer_.remote) {
+    // Nobody listens, the kernel chose that very port for us, and TCP's simultaneous open met itself.
+    error_ = ECONNREFUSED;
+    state_ = State::failed;
+    report_failure();
+    return;
+  }
   state_ = State::open;
   if (handler_ != nullptr) handler_->on_open(*this);
 }
@@ -120,7 +127,7 @@ IoResult TcpTransport::read(std::span<std::byte> into) noexcept {
     readable_ = false;
     return {IoStatus::eof, 0, Fault::none};
   }
-  if (errno == EAGAIN || errno == EWOULDBLOCK) {
+  if (errno == EAGAIN) {
     readable_ = false;
     return {};
   }
@@ -150,7 +157,7 @@ IoResult TcpTransport::write(Chain& from) noexcept {
       } while (n < 0 && errno == EINTR);
     }
     if (n < 0) {
-      if (errno != EAGAIN && errno != EWOULDBLOCK) return failed(errno);
+      if (errno != EAGAIN) return failed(errno);
       writable_ = false;
       break;
     }
@@ -171,6 +178,7 @@ void TcpTransport::close(Fault why) noexcept {
     setsockopt(poll_.fd(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
   }
   poll_.close();
+  static_cast<Task&>(*this).unlink();  // a failure not yet reported stays unreported
   state_ = State::closed;
   readable_ = writable_ = false;
 }

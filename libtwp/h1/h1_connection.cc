@@ -1,0 +1,481 @@
+#include "h1/h1_connection.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/ascii.h"
+#include "net/linger.h"
+
+namespace twp::h1 {
+namespace {
+
+constexpr std::size_t kMinRead = 4096;   // free octets in the inbox block that are worth a recv
+constexpr int kReadsPerTurn = 8;         // then others get a turn
+constexpr std::uint64_t kNoEnd = ~std::uint64_t{0};
+constexpr Duration kCloseTimeout = std::chrono::seconds(5);  // to take a last response that is on its way
+
+}  // namespace
+
+H1Connection::H1Connection(Worker& worker, std::unique_ptr<Transport> transport, SessionOwner& owner,
+                           const HttpLimits& limits, Phase phase)
+    : worker_(worker), transport_(std::move(transport)), owner_(owner), limits_(limits), phase_(phase) {
+  transport_->set_handler(this);
+}
+
+H1Connection::~H1Connection() = default;
+
+// --- input ------------------------------------------------------------------------------------------
+
+void H1Connection::on_ready(Transport&, bool readable, bool writable) noexcept {
+  if (dead_) return;
+  if (readable) {
+    if (source_pump_ != nullptr) source_pump_->on_raw_ready(*this);
+    else read_soon();
+  }
+  if (writable) {
+    if (sink_pump_ != nullptr) sink_pump_->on_raw_ready(*this);
+    else if (!out_.empty()) flush_soon();
+  }
+}
+
+bool H1Connection::wants_input() const noexcept {
+  if (dead_ || eof_ || source_pump_ != nullptr) return false;
+  switch (recv_) {
+    case Recv::idle:
+    case Recv::head:
+    case Recv::trailers: return true;
+    case Recv::body: return credit_ > 0;
+    // Read on to notice a reset and to hold a little of what comes next, bounded.
+    case Recv::hold:
+    case Recv::done: return cur_.size() + in_.size() < limits_.max_head;
+    case Recv::ended: return false;
+  }
+  return false;
+}
+
+void H1Connection::read_some() noexcept {
+  if (dead_) return;
+  process();
+  for (int i = 0; i < kReadsPerTurn && wants_input(); ++i) {
+    Block* b = BlockPool::local().inbox(kMinRead);
+    const IoResult r = transport_->read({b->data + b->used, b->size - b->used});
+    if (r.status == IoStatus::again) break;
+    if (r.status == IoStatus::error) {
+      handle_read_error(r.fault);
+      break;
+    }
+    if (r.status == IoStatus::eof) {
+      handle_eof(false);
+      break;
+    }
+    Slice s(BlockPool::retain(b), b->used, static_cast<std::uint32_t>(r.n));
+    b->used += static_cast<std::uint32_t>(r.n);
+    if (cur_.empty() && in_.empty()) cur_ = std::move(s);
+    else in_.append(std::move(s));
+    process();
+    if (dead_) return;
+    if (transport_->drained()) break;
+  }
+  settle();
+  if (!dead_ && wants_input() && !transport_->drained()) read_soon();
+}
+
+void H1Connection::handle_read_error(Fault f) noexcept {
+  if (f == Fault::tls_truncated) {
+    handle_eof(true);
+    return;
+  }
+  eof_ = true;
+  const Fault why = peer_gone(f);
+  if (active_) finish_stream(why);
+  end_session(why);
+}
+
+void H1Connection::handle_eof(bool truncated) noexcept {
+  eof_ = true;
+  if (recv_ == Recv::body && recv_framing_ == Framing::tunnel) {
+    recv_ = Recv::ended;
+    deliver({}, twp::End::yes);
+    return;
+  }
+  if (recv_ == Recv::body && recv_framing_ == Framing::until_close && !truncated) {
+    recv_ = Recv::done;
+    deliver({}, twp::End::yes);
+    return;
+  }
+  on_eof(truncated);
+}
+
+bool H1Connection::has_input() noexcept {
+  if (cur_.empty() && !in_.empty()) cur_ = in_.pop_front();
+  return !cur_.empty();
+}
+
+bool H1Connection::gather(std::string_view& text, std::size_t max) noexcept {
+  if (partial_.empty() && in_.empty()) {
+    text = cur_.text();
+    return true;
+  }
+  const std::size_t from = partial_.size();
+  stash();
+  text = partial_;
+  return partial_.size() > max || may_be_complete(partial_, from);
+}
+
+void H1Connection::stash() noexcept {
+  partial_.append(cur_.text());
+  cur_ = {};
+  while (!in_.empty()) partial_.append(in_.pop_front().text());
+}
+
+void H1Connection::drop_parsed(std::size_t n) noexcept {
+  if (partial_.empty()) {
+    cur_.remove_prefix(n);
+    if (cur_.empty()) cur_ = {};
+    return;
+  }
+  in_.append_copy(std::string_view(partial_).substr(n));
+  partial_ = std::string();  // gives the memory back: an idle connection holds none
+}
+
+void H1Connection::begin_body(const MessageInfo& info) noexcept {
+  recv_framing_ = info.framing;
+  recv_left_ = info.framing == Framing::length ? info.length : kNoEnd;
+  credit_ = limits_.stream_window;
+  body_octets_ = 0;
+  starved_ = false;
+  chunks_.reset();
+  switch (info.framing) {
+    case Framing::none: recv_ = Recv::done; break;
+    case Framing::length: recv_ = info.length == 0 ? Recv::done : Recv::body; break;
+    default: recv_ = Recv::body;
+  }
+}
+
+void H1Connection::process() noexcept {
+  while (!dead_ && has_input()) {
+    switch (recv_) {
+      case Recv::idle:
+      case Recv::head:
+        if (!take_head()) return;
+        break;
+      case Recv::body:
+        if (gone_ != Fault::none || credit_ <= 0) return;
+        process_body();
+        break;
+      case Recv::trailers:
+        if (gone_ != Fault::none) return;
+        process_trailers();
+        if (recv_ == Recv::trailers) return;
+        break;
+      case Recv::done: on_input_in_done(); return;
+      case Recv::hold:
+      case Recv::ended: return;
+    }
+  }
+}
+
+void H1Connection::process_body() noexcept {
+  if (recv_framing_ == Framing::chunked) {
+    process_chunked();
+    return;
+  }
+  Slice s = cur_.size() <= recv_left_ ? std::exchange(cur_, Slice()) : cur_.split(static_cast<std::size_t>(recv_left_));
+  if (recv_left_ != kNoEnd) recv_left_ -= s.size();
+  const bool last = recv_left_ == 0;
+  if (last) recv_ = Recv::done;
+  deliver(std::move(s), last ? twp::End::yes : twp::End::no);
+}
+
+void H1Connection::process_chunked() noexcept {
+  switch (chunks_.next(cur_)) {
+    case ChunkDecoder::Event::need_more: cur_ = {}; return;
+    case ChunkDecoder::Event::bad: bad_message(Fault::bad_chunk, {}); return;
+    case ChunkDecoder::Event::trailers:
+      if (cur_.empty()) cur_ = {};
+      recv_ = Recv::trailers;
+      return;
+    case ChunkDecoder::Event::data: break;
+  }
+  const std::size_t n = chunks_.data_size(cur_);
+  chunks_.took(n);
+  Slice s = n == cur_.size() ? std::exchange(cur_, Slice()) : cur_.split(n);
+  deliver(std::move(s), twp::End::no);
+}
+
+void H1Connection::process_trailers() noexcept {
+  std::string_view text;
+  if (!gather(text, limits_.max_trailer)) return;
+  HeaderBlock trailers;
+  const ParseResult r = parse_trailers(text, limits_, trailers);
+  if (r.status == ParseStatus::need_more) {
+    stash();
+    return;
+  }
+  if (r.status == ParseStatus::bad) {
+    bad_message(r.fault, r.limit);
+    return;
+  }
+  clean_trailers(trailers);
+  if (!trailers.empty()) trailers.adopt(text.substr(0, r.size));
+  drop_parsed(r.size);
+  recv_ = Recv::done;
+  if (trailers.empty()) deliver({}, twp::End::yes);
+  else if (active_ && gone_ == Fault::none) events().on_trailers(*this, std::move(trailers));
+}
+
+void H1Connection::deliver(Slice s, twp::End end) noexcept {
+  credit_ -= static_cast<std::int64_t>(s.size());
+  body_octets_ += s.size();
+  if (credit_ <= 0) starved_ = true;
+  if (active_ && gone_ == Fault::none) events().on_body(*this, std::move(s), end);
+}
+
+void H1Connection::do_consume(std::size_t n) noexcept {
+  const bool was_out = credit_ <= 0;
+  credit_ += static_cast<std::int64_t>(n);
+  if (was_out && credit_ > 0 && recv_ == Recv::body && !dead_) read_soon();
+}
+
+// --- output -----------------------------------------------------------------------------------------
+
+void H1Connection::do_send_body(Slice body, twp::End end) {
+  const std::size_t n = body.size();
+  if (send_broken_ || send_framing_ == Framing::none) {
+    // Nobody will see these octets; their sender still gets its credit back.
+    mark(n);
+  } else if (send_framing_ == Framing::length && (n > send_left_ || (end == twp::End::yes && n != send_left_))) {
+    // More or fewer octets than announced would desynchronise the connection.
+    reset(Fault::internal);
+    return;
+  } else {
+    if (send_framing_ == Framing::length) send_left_ -= n;
+    if (send_framing_ == Framing::chunked) put_chunk(std::move(body));
+    else out_.append(std::move(body));
+    mark(n);
+  }
+  if (end == twp::End::yes) {
+    if (send_framing_ == Framing::chunked && !send_broken_) write_last_chunk(out_, nullptr);
+    end_send();
+  }
+  flush_soon();
+}
+
+void H1Connection::do_send_trailers(const HeaderBlock& trailers) {
+  if (send_framing_ == Framing::length && send_left_ != 0) {
+    reset(Fault::internal);
+    return;
+  }
+  if (send_framing_ == Framing::chunked && !send_broken_) write_last_chunk(out_, &trailers);
+  end_send();
+  flush_soon();
+}
+
+void H1Connection::end_send() noexcept {
+  send_done_ = true;
+  if (send_framing_ == Framing::tunnel) shut_pending_ = true;
+}
+
+void H1Connection::put_chunk(Slice body) noexcept {
+  if (body.empty()) return;  // an empty chunk would be the last one
+  char line[18];
+  std::size_t size = write_hex(line, body.size());
+  line[size++] = '\r';
+  line[size++] = '\n';
+  const auto header = std::as_bytes(std::span(line, size));
+  if (body.size() > kCopyBelow && body.prepend(header)) {
+    out_.append(std::move(body));
+  } else {
+    out_.append_copy(header);
+    out_.append(std::move(body));
+  }
+  out_.append_copy(std::string_view("\r\n"));
+}
+
+void H1Connection::mark(std::size_t n) noexcept {
+  if (n == 0) return;
+  const std::uint64_t end = out_sent_ + out_.size();
+  if (mark_count_ == kMarks) {
+    // Coarser, never early: the newest mark takes the new octets in.
+    Mark& last = marks_[(mark_head_ + mark_count_ - 1u) % kMarks];
+    last.end = end;
+    last.n += n;
+    return;
+  }
+  marks_[(mark_head_ + mark_count_) % kMarks] = {end, n};
+  ++mark_count_;
+}
+
+void H1Connection::report_sent() noexcept {
+  std::uint64_t n = 0;
+  while (mark_count_ != 0 && marks_[mark_head_].end <= out_sent_) {
+    n += marks_[mark_head_].n;
+    mark_head_ = static_cast<std::uint8_t>((mark_head_ + 1) % kMarks);
+    --mark_count_;
+  }
+  if (n != 0 && active_ && gone_ == Fault::none) events().on_sent(*this, static_cast<std::size_t>(n));
+}
+
+void H1Connection::flush() noexcept {
+  if (dead_) return;
+  if (!out_.empty() && sink_pump_ == nullptr) {
+    const IoResult r = transport_->write(out_);
+    if (r.status == IoStatus::error) {
+      // The peer takes no more. It may have said why before it went: read that first.
+      send_broken_ = true;
+      keep_alive_ = false;
+      out_sent_ += out_.size();
+      out_.clear();
+      if (recv_ == Recv::done || recv_ == Recv::hold || recv_ == Recv::ended) {
+        handle_read_error(r.fault);
+        return;
+      }
+      read_soon();
+    } else {
+      out_sent_ += r.n;
+    }
+    report_sent();
+  } else if (mark_count_ != 0) {
+    report_sent();
+  }
+  if (out_.empty() && std::exchange(shut_pending_, false) && !dead_) transport_->shutdown_write();
+  settle();
+}
+
+// --- bulk bodies below the codec ----------------------------------------------------------------------
+
+RawPort::End H1Connection::source() noexcept {
+  if (dead_ || eof_ || recv_ != Recv::body || !cur_.empty() || !in_.empty()) return {};
+  if (recv_framing_ == Framing::chunked) return {};
+  return {transport_->raw_fd(), recv_left_};
+}
+
+RawPort::End H1Connection::sink() noexcept {
+  if (dead_ || send_broken_ || send_done_ || !out_.empty() || send_state() != SendState::body) return {};
+  switch (send_framing_) {
+    case Framing::length: return {transport_->raw_fd(), send_left_};
+    case Framing::tunnel:
+    case Framing::until_close: return {transport_->raw_fd(), kNoEnd};
+    default: return {};
+  }
+}
+
+void H1Connection::attach_source(RawPump* pump) noexcept {
+  source_pump_ = pump;
+  if (pump == nullptr && !dead_) read_soon();
+}
+
+void H1Connection::attach_sink(RawPump* pump) noexcept {
+  sink_pump_ = pump;
+  if (pump == nullptr && !dead_) flush_soon();
+}
+
+void H1Connection::raw_received(std::uint64_t n, bool) noexcept {
+  body_octets_ += n;
+  if (recv_left_ != kNoEnd) recv_left_ -= n;
+  if (recv_left_ != 0) return;
+  recv_ = Recv::done;
+  source_pump_ = nullptr;
+  deliver({}, twp::End::yes);
+  read_soon();
+}
+
+void H1Connection::raw_sent(std::uint64_t n, bool) noexcept {
+  if (send_framing_ == Framing::length) send_left_ -= n;
+}
+
+void H1Connection::raw_failed(int) noexcept {
+  // The next read or write of our own meets the same condition and deals with it.
+  source_pump_ = sink_pump_ = nullptr;
+  if (!dead_) {
+    read_soon();
+    flush_soon();
+  }
+}
+
+// --- life ---------------------------------------------------------------------------------------------
+
+void H1Connection::begin_stream(StreamEvents& events) noexcept {
+  rearm(&events);
+  ++messages_;
+  active_ = true;
+  send_done_ = false;
+  gone_ = Fault::none;
+}
+
+void H1Connection::do_reset(Fault why) {
+  gone_ = why;
+  source_pump_ = sink_pump_ = nullptr;
+  flush_soon();  // on_gone comes from there, not from inside this call
+}
+
+void H1Connection::close_after_flush(Fault why) noexcept {
+  closing_ = true;
+  closing_why_ = why;
+  recv_ = Recv::ended;
+  cur_ = {};
+  in_.clear();
+  if (!out_.empty()) {
+    closing_left_ = out_.size();
+    worker_.arm(*this, kCloseTimeout);
+    flush_soon();
+    return;
+  }
+  dead_ = true;
+  cancel();
+  owner_.on_session_gone(*this, why);
+  linger_and_close(worker_, std::move(transport_));
+}
+
+void H1Connection::closing_timed_out() noexcept {
+  if (out_.size() == closing_left_) {
+    end_session(closing_why_);
+    return;
+  }
+  closing_left_ = out_.size();
+  worker_.arm(*this, kCloseTimeout);
+}
+
+void H1Connection::settle() noexcept {
+  if (dead_) return;
+  if (closing_ && !active_) {
+    if (out_.empty()) close_after_flush(closing_why_);
+    return;
+  }
+  if (!active_) return;
+  if (gone_ != Fault::none) {
+    const Fault why = gone_;
+    finish_stream(why);
+    return;
+  }
+  const bool received = recv_ == Recv::done || recv_ == Recv::ended;
+  if (received && send_done_ && out_.empty() && !shut_pending_) finish_stream(Fault::none);
+}
+
+void H1Connection::finish_stream(Fault why) noexcept {
+  active_ = false;
+  gone_ = Fault::none;
+  source_pump_ = sink_pump_ = nullptr;
+  mark_count_ = 0;
+  const bool complete = why == Fault::none;
+  events().on_gone(*this, why);
+  if (!dead_) after_stream(why, complete);
+}
+
+void H1Connection::close(Fault why) noexcept {
+  if (dead_) return;
+  if (active_) finish_stream(why);
+  end_session(why);
+}
+
+void H1Connection::end_session(Fault why) noexcept {
+  if (std::exchange(dead_, true)) return;
+  cancel();
+  transport_->close(why);
+  cur_ = {};
+  in_.clear();
+  out_.clear();
+  owner_.on_session_gone(*this, why);
+}
+
+}  // namespace twp::h1
