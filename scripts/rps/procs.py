@@ -130,6 +130,15 @@ def cpu_seconds(pid):
     return total / _TICKS
 
 
+def cpu_seconds_alone(pid):
+    """User and system time of one process."""
+    try:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS
+    except OSError:
+        return 0.0
+
+
 def rss_bytes(pid):
     """Resident memory of a process and all its descendants."""
     total = 0
@@ -202,6 +211,8 @@ class Stage(contextlib.AbstractContextManager):
             finally:
                 os.close(read_end)
             if not proc.ready:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    popen.wait(timeout=1)  # its pipe may close a moment before it is gone
                 state = "ended before it was ready" if not proc.alive() else f"not ready after {seconds} s"
                 raise Trouble(f"{name} {state}: {' '.join(argv)}\n{proc.tail()}")
         return proc
