@@ -45,7 +45,8 @@ class Session:
     def _add(self, base, steps):
         for step in steps:
             row = dict(base)
-            row.update({k: v for k, v in step.items() if k in table.COLUMNS and row[k] == "" and v is not None})
+            row.update({k: str(v).lower() if isinstance(v, bool) else v for k, v in step.items()
+                        if k in table.COLUMNS and row[k] == "" and v is not None})
             for key in ("warmup_s", "duration_s"):
                 row[key] = row[key] if row[key] != "" else getattr(self.shape, key[:-2])
             self.rows.append(row)
