@@ -2,7 +2,7 @@
 # (<deps>/root) or from the system. Static archives are preferred in both cases: a binary is then one file,
 # and archives from a newer Debian work with an older C library (with glibc_shim.c).
 #
-# Folder, first match: -DTWP_DEPS_DIR, $TWP_DEPS_DIR, .deps of the checkout, and for a linked git worktree
+# Folder, the first that scripts/setup has filled: -DTWP_DEPS_DIR, $TWP_DEPS_DIR, .deps of the checkout, and for a linked git worktree
 # .deps of its main checkout. scripts/lib/common.sh has the same rule.
 
 include(CheckSymbolExists)
@@ -10,24 +10,19 @@ include(CheckCSourceCompiles)
 find_package(Threads REQUIRED)
 
 function(_twp_find_deps_root out)
-  set(candidates)
-  if(TWP_DEPS_DIR)
-    list(APPEND candidates "${TWP_DEPS_DIR}")
-  elseif(DEFINED ENV{TWP_DEPS_DIR})
-    list(APPEND candidates "$ENV{TWP_DEPS_DIR}")
-  else()
-    list(APPEND candidates "${PROJECT_SOURCE_DIR}/.deps")
-    if(EXISTS "${PROJECT_SOURCE_DIR}/.git" AND NOT IS_DIRECTORY "${PROJECT_SOURCE_DIR}/.git")
-      file(STRINGS "${PROJECT_SOURCE_DIR}/.git" line LIMIT_COUNT 1)
-      if(line MATCHES "^gitdir: (.*)/\\.git/worktrees/")
-        list(APPEND candidates "${CMAKE_MATCH_1}/.deps")
-      endif()
+  set(candidates "${TWP_DEPS_DIR}" "$ENV{TWP_DEPS_DIR}" "${PROJECT_SOURCE_DIR}/.deps")
+  if(EXISTS "${PROJECT_SOURCE_DIR}/.git" AND NOT IS_DIRECTORY "${PROJECT_SOURCE_DIR}/.git")
+    file(STRINGS "${PROJECT_SOURCE_DIR}/.git" line LIMIT_COUNT 1)
+    if(line MATCHES "^gitdir: (.*)/\\.git/worktrees/")
+      list(APPEND candidates "${CMAKE_MATCH_1}/.deps")
     endif()
   endif()
   foreach(candidate IN LISTS candidates)
-    if(EXISTS "${candidate}/root/.twp-deps")
-      get_filename_component(candidate "${candidate}/root" ABSOLUTE BASE_DIR "${PROJECT_SOURCE_DIR}")
-      set(${out} "${candidate}" PARENT_SCOPE)
+    if(candidate AND EXISTS "${candidate}/root/.twp-deps")
+      get_filename_component(root "${candidate}/root" ABSOLUTE BASE_DIR "${PROJECT_SOURCE_DIR}")
+      # Kept, because a build that configures again may run without the variable in its environment.
+      set(TWP_DEPS_DIR "${candidate}" CACHE PATH "folder filled by scripts/setup (default: .deps)" FORCE)
+      set(${out} "${root}" PARENT_SCOPE)
       return()
     endif()
   endforeach()

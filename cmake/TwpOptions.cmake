@@ -61,6 +61,7 @@ target_compile_options(twp_flags INTERFACE
   -fPIE -fno-plt -pipe
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-align -Wformat=2 -Wundef -Wvla
   -Wimplicit-fallthrough -Wextra-semi -Wold-style-cast -Wredundant-decls -Wunused
+  -Wno-error=deprecated-declarations # a newer version of a library must not break the build
   -Wno-missing-field-initializers # C structs of callbacks are filled by name
   $<${_gnu}:-Wduplicated-cond -Wlogical-op -Wsuggest-override -Wcomma-subscript>
   # g++ 12 reports these for correct uses of std::string and std::vector once it has inlined enough.
@@ -114,6 +115,12 @@ endif()
 target_link_options(twp_flags INTERFACE -Wl,-z,relro,-z,now -Wl,--gc-sections)
 if(TWP_STATIC)
   target_link_options(twp_flags INTERFACE -static-pie)
+  # The archives can call getaddrinfo and dlopen; twp never makes them do so, but ld warns for each.
+  include(CheckLinkerFlag)
+  check_linker_flag(CXX -Wl,--no-warnings TWP_LINKER_HAS_NO_WARNINGS)
+  if(TWP_LINKER_HAS_NO_WARNINGS)
+    target_link_options(twp_flags INTERFACE -Wl,--no-warnings)
+  endif()
 else()
   target_link_options(twp_flags INTERFACE -pie)
 endif()

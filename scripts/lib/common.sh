@@ -99,3 +99,8 @@ twp_apt_install() {
   twp_as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 \
     install -y --no-install-recommends "$@"
 }
+
+# The Debian root with the programs that twp is compared with.
+twp_peers_dir() {
+  if [[ -n ${TWP_PEERS_DIR:-} ]]; then realpath -m "$TWP_PEERS_DIR"; else echo "$(twp_deps_dir)/peers"; fi
+}
