@@ -19,7 +19,11 @@ struct ExchangeRecord {
   Instant response = kNever;       ///< final response head; kNever: none
   Instant ended = kNever;
 
-  PeerInfo client;                 ///< a copy of addresses and TLS facts; made only when an observer is there
+  const Address* client = nullptr;  ///< remote address of the client
+  const Address* local = nullptr;   ///< where it connected to
+  bool tls = false;                 ///< the client's leg
+  bool tls_resumed = false;
+  std::string_view tls_version, cipher, sni, client_subject;  ///< of the client's leg; empty: none
   HttpVersion client_version;
   std::string_view method;
   std::string_view scheme;
