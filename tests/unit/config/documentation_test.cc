@@ -1,5 +1,6 @@
 // docs/configuration.md and the code say the same: every key, type, default and range, in both directions.
 #include <boost/test/unit_test.hpp>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <regex>
@@ -13,7 +14,8 @@ using namespace twp::config;
 namespace {
 
 std::string documentation() {
-  std::ifstream in(std::string(TWP_TEST_DATA_DIR) + "/../../docs/configuration.md");
+  const auto root = std::filesystem::path(TWP_TEST_DATA_DIR).parent_path().parent_path();
+  std::ifstream in(root / "docs" / "configuration.md");
   BOOST_REQUIRE(in.good());
   std::stringstream all;
   all << in.rdbuf();
@@ -29,7 +31,7 @@ std::map<std::string, std::string> documented() {
     std::smatch m;
     if (!std::regex_match(line, m, row)) continue;
     const bool fresh = out.emplace(m[1], m[2].str() + " | " + m[3].str() + " | " + m[4].str()).second;
-    BOOST_TEST(fresh, m[1] << " is documented twice");
+    BOOST_TEST(fresh, m[1].str() + " is documented twice");
   }
   return out;
 }
@@ -48,7 +50,7 @@ BOOST_AUTO_TEST_CASE(every_key_is_documented_as_it_is) {
   const auto docs = documented();
   for (const KeyRow& row : key_rows()) {
     const auto i = docs.find(row.path);
-    BOOST_TEST(i != docs.end(), row.path << " is not documented");
+    BOOST_TEST((i != docs.end()), row.path << " is not documented");
     if (i != docs.end()) BOOST_TEST(i->second == row_text(row), row.path << ": " << i->second << " but the code has " << row_text(row));
   }
 }
