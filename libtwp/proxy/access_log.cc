@@ -60,7 +60,7 @@ std::string_view version_text(HttpVersion v) noexcept {
 std::uint64_t microseconds(Instant from, Instant to) noexcept { return to > from ? (to - from) / 1000 : 0; }
 
 void write_request(Line& line, const ExchangeRecord& r) {
-  line.text("client", r.client.remote.text());
+  if (r.client != nullptr) line.text("client", r.client->text());
   line.text("method", r.method);
   line.text("scheme", r.scheme);
   line.text("host", r.authority);
@@ -83,12 +83,12 @@ void write_origin(Line& line, const ExchangeRecord& r) {
   line.flag_if("replayed", r.replayed);
 }
 
-void write_tls(Line& line, const PeerInfo& client) {
-  if (!client.tls) return;
-  line.text("tls", client.tls_version);
-  line.text("cipher", client.cipher);
-  line.text_if("sni", client.sni);
-  line.text_if("client_subject", client.subject);
+void write_tls(Line& line, std::string_view version, std::string_view cipher, std::string_view sni,
+               std::string_view subject) {
+  line.text("tls", version);
+  line.text("cipher", cipher);
+  line.text_if("sni", sni);
+  line.text_if("client_subject", subject);
 }
 
 bool write_all(int fd, std::string_view data) noexcept {
@@ -172,7 +172,7 @@ void AccessLog::on_exchange_done(const ExchangeRecord& r) noexcept {
     line.number("response_octets", r.response_octets);
     write_times(line, r);
     write_origin(line, r);
-    write_tls(line, r.client);
+    if (r.tls) write_tls(line, r.tls_version, r.cipher, r.sni, r.client_subject);
     line.text_if("protocol", r.protocol);
     line.flag_if("tunnel", r.tunnel);
     line.text_if("user_agent", r.user_agent);
@@ -190,7 +190,7 @@ void AccessLog::on_rejected(const PeerInfo& client, Fault why) noexcept {
     line.number("status", info(why).http_status);
     line.text("fault", log_word(why));
     line.flag_if("generated", true);
-    write_tls(line, client);
+    if (client.tls) write_tls(line, client.tls_version, client.cipher, client.sni, client.subject);
   }
   written();
 }

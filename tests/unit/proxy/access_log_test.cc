@@ -34,7 +34,8 @@ ExchangeRecord simple() {
   r.wall = 1'769'860'800'123'000'000;
   r.started = 1'000'000;
   r.ended = 3'500'000;
-  r.client.remote = *Address::parse("127.0.0.1", 5555);
+  static const Address kClient = *Address::parse("127.0.0.1", 5555);
+  r.client = &kClient;
   r.method = "GET";
   r.scheme = "http";
   r.authority = "a.test";
@@ -68,11 +69,11 @@ BOOST_AUTO_TEST_CASE(every_member) {
   ExchangeRecord r = simple();
   r.request_sent = 1'500'000;
   r.response = 3'000'000;
-  r.client.tls = true;
-  r.client.tls_version = "TLSv1.3";
-  r.client.cipher = "TLS_AES_128_GCM_SHA256";
-  r.client.sni = "a.test";
-  r.client.subject = "CN=alice";
+  r.tls = true;
+  r.tls_version = "TLSv1.3";
+  r.cipher = "TLS_AES_128_GCM_SHA256";
+  r.sni = "a.test";
+  r.client_subject = "CN=alice";
   r.client_version = {1, 0};
   r.user_agent = "u";
   r.referer = "r";
@@ -114,7 +115,7 @@ BOOST_AUTO_TEST_CASE(every_octet_is_escaped_where_it_must_be) {
     r.referer = octet;
     r.detail = octet;
     r.origin = octet;
-    r.client.sni = octet;
+    r.sni = octet;
     (*log)->on_exchange_done(r);
   }
   (*log)->flush();
