@@ -2,6 +2,8 @@
 
 namespace twp {
 
+__extension__ typedef unsigned __int128 Wide;
+
 Cluster::Member* Cluster::pick(const Member* avoid) noexcept {
   if (members_.size() == 1) return members_[0].weight != 0 ? &members_[0] : nullptr;
   for (const Who who : {Who::healthy, Who::any_but_avoided, Who::any})
@@ -38,7 +40,7 @@ Cluster::Member* Cluster::random(Who who, const Member* avoid, const Member* not
     if (&m != not_this && eligible(m, who, avoid)) total += m.weight;
   if (total == 0) return nullptr;
   // The upper half of the product is uniform in [0, total) without a division.
-  std::uint64_t at = static_cast<std::uint64_t>((static_cast<unsigned __int128>(draw()) * total) >> 64);
+  std::uint64_t at = static_cast<std::uint64_t>((static_cast<Wide>(draw()) * total) >> 64);
   for (Member& m : members_) {
     if (&m == not_this || !eligible(m, who, avoid)) continue;
     if (at < m.weight) return &m;

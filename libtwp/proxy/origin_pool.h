@@ -29,8 +29,18 @@ class Connector {
 
 struct PoolWaiterTag {};
 
+/// The pool's own part of a waiter.
+class PoolQueued : public IListHook<PoolWaiterTag> {
+ private:
+  friend class OriginPool;
+  friend class PoolWaiter;
+  OriginPool* pool_ = nullptr;
+  StreamEvents* events_ = nullptr;
+  Instant deadline_ = kNever;
+};
+
 /// A request that waits for a connection. Takes itself out of the queue when destroyed or on cancel().
-class PoolWaiter : public IListHook<PoolWaiterTag> {
+class PoolWaiter : public PoolQueued {
  public:
   /// `stream` is open and wants send_head(request) now. `reused`: its connection has carried requests before.
   virtual void on_pool_stream(Stream& stream, bool reused) noexcept = 0;
@@ -40,12 +50,6 @@ class PoolWaiter : public IListHook<PoolWaiterTag> {
  protected:
   PoolWaiter() noexcept = default;
   ~PoolWaiter();
-
- private:
-  friend class OriginPool;
-  OriginPool* pool_ = nullptr;
-  StreamEvents* events_ = nullptr;
-  Instant deadline_ = kNever;
 };
 
 struct PoolLimits {

@@ -118,7 +118,7 @@ SpliceRelay::Step SpliceRelay::fill() noexcept {
     port->raw_received(static_cast<std::uint64_t>(n), false);
     return Step::progress;
   }
-  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+  if (n < 0 && errno == EAGAIN) {
     // The pipe may be what is full: its pages count, not its octets.
     if (in_pipe_ != 0) return Step::blocked;
     source_ready_ = false;
@@ -150,7 +150,7 @@ SpliceRelay::Step SpliceRelay::drain() noexcept {
     port->raw_sent(static_cast<std::uint64_t>(n), false);
     return Step::progress;
   }
-  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+  if (n < 0 && errno == EAGAIN) {
     sink_ready_ = false;
     port->raw_sent(0, true);
     return Step::blocked;
