@@ -46,7 +46,7 @@ class Heads {
                                           Method::delete_, Method::trace, Method::patch, Method::options};
     const Method m = kMethods[draw(8)];
     Head h = Head::request(m, "http", authority(), m == Method::options && draw(2) == 0 ? "*" : path());
-    if (draw(8) == 0) {
+    if (draw(8) == 0 && h.path != "*") {
       h.method = Method::other;
       h.method_name = h.fields.arena().copy("X" + token());
     }
@@ -86,9 +86,9 @@ class Heads {
   }
 
   HeaderBlock trailers() {
-    HeaderBlock t;
-    fields(t);
-    t.add("X-Last", token());
+    HeaderBlock t;  // only what may stand there: RFC 9110 §6.5.1
+    for (std::uint32_t n = draw(5); n != 0; --n) t.add("X-" + token(), value());
+    t.add("grpc-status", token());
     return t;
   }
 
@@ -144,7 +144,7 @@ class Heads {
 /// A tunnel's body has no size on any wire.
 std::string text(const Head& h, bool spelling) {
   Head copy = h.clone();
-  if (copy.is_connect()) copy.body = BodySize::unknown();
+  if (copy.is_connect() && !copy.is_interim()) copy.body = BodySize::unknown();
   return describe(copy, spelling);
 }
 

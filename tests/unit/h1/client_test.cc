@@ -14,6 +14,8 @@ namespace {
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
+BOOST_AUTO_TEST_SUITE(client)
+
 struct Input {
   const char* name;
   std::string octets;
@@ -459,6 +461,8 @@ BOOST_AUTO_TEST_CASE(the_nth_call_of_the_transport_fails) {
   }
   BOOST_TEST(BlockPool::local().live_blocks() <= blocks + 2);
 }
+
+BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace
 }  // namespace twp::test

@@ -33,6 +33,8 @@ void echo(Recorder& r) {
   r.on_end = [](Recorder& s) { s.respond(200, std::string(s.head->path) + "|" + s.body); };
 }
 
+BOOST_AUTO_TEST_SUITE(server)
+
 struct Input {
   const char* name;
   std::string octets;
@@ -806,6 +808,8 @@ BOOST_AUTO_TEST_CASE(the_nth_call_of_the_transport_fails) {
   }
   BOOST_TEST(BlockPool::local().live_blocks() <= blocks + 2);
 }
+
+BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace
 }  // namespace twp::test
