@@ -268,6 +268,21 @@ BOOST_AUTO_TEST_CASE(a14_a_refused_expectation_closes) {
   BOOST_TEST(rig.owner.gone);
 }
 
+BOOST_AUTO_TEST_CASE(an_upload_that_did_not_wait_for_continue_goes_on) {
+  HttpLimits limits;
+  limits.body_rate_window = milliseconds(50);
+  ServerRig rig(limits);
+  rig.start();
+  rig.play(kPost + "Expect: 100-continue\r\nContent-Length: 9\r\n\r\nbegun");
+  rig.stream().respond(200, "ok");
+  run_quiet(rig.worker);
+  BOOST_TEST(!rig.stream().gone);
+  // But it is held to the minimum rate as any other.
+  BOOST_TEST(run_until(rig.worker, [&] { return rig.stream().gone; }));
+  BOOST_TEST(log_word(rig.stream().fault) == "too-slow");
+  BOOST_TEST(run_until(rig.worker, [&] { return rig.peer->eof(); }));
+}
+
 BOOST_AUTO_TEST_CASE(an_early_response_leaves_while_the_upload_goes_on) {
   ServerRig rig;
   rig.start();
