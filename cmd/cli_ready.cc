@@ -1,0 +1,57 @@
+#include "cmd/cli_ready.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/ascii.h"
+
+namespace twp::cli {
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  append_json_escaped(out, text);
+  return out + '"';
+}
+
+bool write_all(int fd, std::string_view data) noexcept {
+  while (!data.empty()) {
+    const ssize_t n = ::write(fd, data.data(), data.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    data.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string ready_line(const Ready& ready) {
+  std::string out = R"({"ready":true,"listen":[)";
+  for (std::size_t i = 0; i < ready.listen.size(); ++i) out += (i != 0 ? "," : "") + quoted(ready.listen[i]);
+  out += "],\"admin\":" + (ready.admin.empty() ? "null" : quoted(ready.admin));
+  return out + ",\"pid\":" + std::to_string(::getpid()) + "}";
+}
+
+Result<void> check_ready_fd(int fd) {
+  if (fd == -1) return {};
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags >= 0 && (flags & O_ACCMODE) != O_RDONLY) return {};
+  return fail(Fault::bad_config, "--ready-fd " + std::to_string(fd) + ": not a descriptor that is open for writing");
+}
+
+Result<void> announce(const Ready& ready, int fd, bool print) {
+  const std::string line = ready_line(ready) + "\n";
+  if (print && !write_all(STDOUT_FILENO, line))
+    return fail(Fault::io_error, "cannot write to standard output: " + errno_text(errno));
+  if (fd < 0) return {};
+  const bool ok = write_all(fd, line);
+  const int err = errno;
+  if (fd > STDERR_FILENO) ::close(fd);
+  if (!ok) return fail(Fault::io_error, "cannot write to descriptor " + std::to_string(fd) + ": " + errno_text(err));
+  return {};
+}
+
+}  // namespace twp::cli
