@@ -24,7 +24,9 @@ Result<void> check(const CaOptions& options) {
                                        " characters; 64 are allowed (RFC 5280 ub-common-name)");
   }
   for (const char32_t c : *points) {
-    if (c < 0x20 || (c >= 0x7f && c < 0xa0)) return fail(Fault::bad_config, "CA name: control characters are not allowed");
+    if (c < 0x20 || (c >= 0x7f && c < 0xa0)) {
+      return fail(Fault::bad_config, "CA name: control characters are not allowed");
+    }
   }
   return {};
 }
@@ -55,7 +57,9 @@ Result<X509Ptr> self_signed(EVP_PKEY* key, const CaOptions& options) {
       add_subject(x, NID_commonName, options.name.empty() ? default_name(id->get()) : options.name) &&
       X509_set_issuer_name(x, X509_get_subject_name(x)) == 1 && add_basic_constraints(x, true, 0) &&
       add_key_usage(x, KU_KEY_CERT_SIGN | KU_CRL_SIGN) && add_key_identifier(x, id->get());
-  if (!good || X509_sign(x, key, signature_digest(key).get()) <= 0) return openssl_fail("cannot make the CA certificate");
+  if (!good || X509_sign(x, key, signature_digest(key).get()) <= 0) {
+    return openssl_fail("cannot make the CA certificate");
+  }
   return made;
 }
 

@@ -58,6 +58,28 @@ bool add_purpose(X509* x, int nid) {
 /// Takes the last extension off `x`.
 ExtensionPtr take_last(X509* x) { return ExtensionPtr(X509_delete_ext(x, X509_get_ext_count(x) - 1)); }
 
+/// The public half of an EC key in a form that X509_set_pubkey encodes directly. For a key of a provider it
+/// looks up an encoder each time, which costs as much as the signature. What d2i_PublicKey returns carries its own
+/// encoding. Should a later OpenSSL change that, only the speed is lost; on any failure the key itself serves.
+PkeyPtr quick_public_key(EVP_PKEY* key) {
+  unsigned char* encoded = nullptr;
+  const int size = EVP_PKEY_get_base_id(key) == EVP_PKEY_EC ? i2d_PublicKey(key, &encoded) : 0;
+  EVP_PKEY* out = size > 0 ? EVP_PKEY_new() : nullptr;
+  if (out != nullptr && EVP_PKEY_copy_parameters(out, key) == 1) {
+    const unsigned char* at = encoded;
+    if (d2i_PublicKey(EVP_PKEY_EC, &out, &at, size) == nullptr || EVP_PKEY_eq(out, key) != 1) {
+      EVP_PKEY_free(out);
+      out = nullptr;
+    }
+  } else {
+    EVP_PKEY_free(out);
+    out = nullptr;
+  }
+  OPENSSL_free(encoded);
+  openssl_reason("");
+  return out != nullptr ? PkeyPtr(out) : share(key);
+}
+
 Result<void> check(std::span<const Name> names, const LeafOptions& options) {
   if (names.empty() || names.size() > kMaxNames) {
     return fail(Fault::bad_config, "a certificate carries 1 to 256 names, not " + std::to_string(names.size()));
@@ -82,6 +104,7 @@ Result<Issuer> Issuer::create(const Authority& authority, PkeyPtr leaf_key) {
   for (const X509Ptr& x : authority.chain()) issuer.chain_.push_back(share(x.get()));
   issuer.ca_key_ = share(authority.key());
   issuer.leaf_key_ = std::move(leaf_key);
+  issuer.leaf_public_ = quick_public_key(issuer.leaf_key_.get());
   issuer.digest_ = signature_digest(issuer.ca_key_.get());
   issuer.ca_not_after_ = to_time(X509_get0_notAfter(issuer.ca()));
   if (issuer.ca_not_after_ <= std::time(nullptr)) {
@@ -132,7 +155,7 @@ Result<X509Ptr> Issuer::issue(std::span<const Name> names, const LeafOptions& op
   if (!made) return made;
   X509* x = made->get();
   const bool common_name = names.front().text.size() <= kMaxCommonName;
-  bool good = set_validity(x, now - kDaySeconds, end) && X509_set_pubkey(x, leaf_key_.get()) == 1 &&
+  bool good = set_validity(x, now - kDaySeconds, end) && X509_set_pubkey(x, leaf_public_.get()) == 1 &&
               X509_set_issuer_name(x, X509_get_subject_name(ca())) == 1;
   if (common_name) good = good && add_subject(x, NID_commonName, names.front().text);
   for (const ExtensionPtr& ext : common_) good = good && X509_add_ext(x, ext.get(), -1) == 1;

@@ -58,6 +58,7 @@ class Issuer {
   X509Chain chain_;
   PkeyPtr ca_key_;
   PkeyPtr leaf_key_;
+  PkeyPtr leaf_public_;    // its public half, quick to encode (see quick_public_key)
   MdPtr digest_;           // null: the key brings its own
   std::time_t ca_not_after_ = 0;
   // The same bytes in every leaf.

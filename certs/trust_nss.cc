@@ -72,9 +72,9 @@ StoreReport install(const std::string& tool, const std::string& db, const Anchor
   const std::string said =
       complaint(certutil(tool, db, {"-A", "-n", anchor.name, "-t", "C,,", "-i", pem_path}));
   if (!said.empty()) return report(Outcome::failed, db + ": " + said);
-  // NSS files a certificate under the name of another one with the same subject without a word.
+  // NSS keeps the name a certificate is already filed under, without a word.
   if (!has_entry(tool, db, anchor)) {
-    return report(Outcome::failed, db + ": another CA with the same subject is there; untrust that one first");
+    return report(Outcome::failed, db + ": this CA is already there under another name; remove that entry first");
   }
   return report(Outcome::done, db + ": installed");
 }

@@ -42,7 +42,8 @@ SystemStore find_store() {
   SystemStore store;
   for (const Layout& layout : kLayouts) {
     if (::access(layout.anchors, F_OK) != 0) continue;
-    store = {layout.anchors, find_program(layout.tool), layout.tool, layout.install_argument, layout.remove_argument, true};
+    store = {layout.anchors,          find_program(layout.tool), layout.tool,
+             layout.install_argument, layout.remove_argument,    true};
     break;
   }
   if (const std::string given = env_or("TWP_SYSTEM_ANCHORS", ""); !given.empty()) {
@@ -56,7 +57,9 @@ SystemStore find_store() {
   return store;
 }
 
-std::string file_of(const SystemStore& store, const Anchor& anchor) { return join(store.anchors, anchor.name + ".crt"); }
+std::string file_of(const SystemStore& store, const Anchor& anchor) {
+  return join(store.anchors, anchor.name + ".crt");
+}
 
 std::vector<StoreReport> report(Outcome outcome, std::string what) {
   return {{Store::system, outcome, std::move(what)}};

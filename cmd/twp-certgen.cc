@@ -66,7 +66,7 @@ void add_show(CLI::App& app, Arguments& a) {
 }
 
 void add_export(CLI::App& app, Arguments& a) {
-  CLI::App* c = app.add_subcommand("export", "Write the CA's certificate, or another one with its key, for other systems");
+  CLI::App* c = app.add_subcommand("export", "Write a certificate for other systems: the CA's, or one with its key");
   CLI::Option_group* format = c->add_option_group("format");
   format->add_flag("--p12", a.p12, "PKCS #12 (Windows, macOS, browsers); with the key only if --key is given");
   format->add_flag("--der", a.der, "DER, one certificate (Android, Windows, Java)");

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "origin/content.h"
 #include "origin/handlers.h"
-#include "origin/websocket.h"
 
 namespace twp::origin {
 namespace {
@@ -205,11 +204,8 @@ void Site::start_ws(Stream& s, const Head& head) {
     s.send_body(Slice::copy_of(kText), End::yes);
     return;
   }
-  Head h = make_head(200, {}, BodySize::unknown());
-  const std::string_view key = head.fields.get(HeaderId::sec_websocket_key);
-  if (!key.empty()) h.fields.add(HeaderId::sec_websocket_accept, ws::accept_key(key));
   hand_to<WsEcho>(s, s);
-  s.send_head(h, End::no);
+  s.send_head(make_head(200, {}, BodySize::unknown()), End::no);
 }
 
 void Site::on_head(Stream& s, Head&& head, End end) noexcept {

@@ -11,39 +11,6 @@ std::uint8_t octet(std::byte b) noexcept { return static_cast<std::uint8_t>(b); 
 
 bool known(unsigned opcode) noexcept { return opcode <= 2 || (opcode >= 8 && opcode <= 10); }
 
-// SHA-1 (FIPS 180-4). Its weakness is no matter here: RFC 6455 uses it to show that the peer speaks WebSocket.
-class Sha1 {
- public:
-  static std::array<std::uint8_t, 20> of(std::string text) {
-    const std::uint64_t bits = std::uint64_t{text.size()} * 8;
-    text.push_back(static_cast<char>(0x80));
-    while (text.size() % 64 != 56) text.push_back('\0');
-    for (int i = 7; i >= 0; --i) text.push_back(static_cast<char>(bits >> (8 * i)));
-    Sha1 s;
-    for (std::size_t at = 0; at < text.size(); at += 64) s.block(std::string_view(text).substr(at, 64));
-    std::array<std::uint8_t, 20> out{};
-    for (std::size_t i = 0; i < 20; ++i) out[i] = static_cast<std::uint8_t>(s.h_[i / 4] >> (24 - 8 * (i % 4)));
-    return out;
-  }
-
- private:
-  void block(std::string_view b) noexcept {
-    std::array<std::uint32_t, 80> w{};
-    for (std::size_t i = 0; i < 64; ++i) w[i / 4] = w[i / 4] << 8 | static_cast<unsigned char>(b[i]);
-    for (std::size_t i = 16; i < 80; ++i) w[i] = std::rotl(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
-    auto [a, c, d, e, f] = h_;
-    for (std::size_t i = 0; i < 80; ++i) {
-      const std::uint32_t mix = i < 20 ? (c & d) | (~c & e) : i < 40 || i >= 60 ? c ^ d ^ e : (c & d) | (c & e) | (d & e);
-      constexpr std::array<std::uint32_t, 4> kRound{0x5a827999, 0x6ed9eba1, 0x8f1bbcdc, 0xca62c1d6};
-      const std::uint32_t next = std::rotl(a, 5) + mix + f + kRound[i / 20] + w[i];
-      f = e, e = d, d = std::rotl(c, 30), c = a, a = next;
-    }
-    h_[0] += a, h_[1] += c, h_[2] += d, h_[3] += e, h_[4] += f;
-  }
-
-  std::array<std::uint32_t, 5> h_{0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
-};
-
 }  // namespace
 
 std::size_t encode_header(const FrameHeader& h, std::span<std::byte, kMaxHeader> out) noexcept {
@@ -102,23 +69,6 @@ std::string close_frame(CloseCode code, const Mask* mask) {
 bool valid_close_code(std::uint16_t code) noexcept {
   if (code >= 3000 && code <= 4999) return true;
   return code >= 1000 && code <= 1014 && code != 1004 && code != 1005 && code != 1006;
-}
-
-std::string base64(std::string_view in) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (std::size_t i = 0; i < in.size(); i += 3) {
-    std::uint32_t v = 0;
-    const std::size_t n = std::min<std::size_t>(3, in.size() - i);
-    for (std::size_t k = 0; k < 3; ++k) v = v << 8 | (k < n ? static_cast<unsigned char>(in[i + k]) : 0u);
-    for (std::size_t k = 0; k < 4; ++k) out += k <= n ? kDigits[v >> (18 - 6 * k) & 63] : '=';
-  }
-  return out;
-}
-
-std::string accept_key(std::string_view key) {
-  const auto digest = Sha1::of(std::string(key) + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
-  return base64({reinterpret_cast<const char*>(digest.data()), digest.size()});
 }
 
 bool Utf8::feed(std::span<const std::byte> octets) noexcept {

@@ -1,4 +1,5 @@
-// WebSocket framing, RFC 6455 §5: what an endpoint needs above the octets of a tunnel. Knows no HTTP but the accept key.
+// WebSocket framing, RFC 6455 §5: what an endpoint needs above the octets of a tunnel. The opening
+// handshake is the session's.
 #pragma once
 
 #include <array>
@@ -43,11 +44,6 @@ std::string close_frame(CloseCode code, const Mask* mask = nullptr);
 
 /// §7.4: codes that may appear on the wire. 1004, 1005, 1006 and 1015 may not.
 bool valid_close_code(std::uint16_t code) noexcept;
-
-/// Sec-WebSocket-Accept for a Sec-WebSocket-Key, §4.2.2.
-std::string accept_key(std::string_view key);
-/// The octets of `text` as base64 (RFC 4648 §4).
-std::string base64(std::string_view octets);
 
 /// Checks UTF-8 (RFC 3629: shortest form, no surrogates, at most U+10FFFF) octet by octet, so that a bad message fails
 /// at its first bad octet.

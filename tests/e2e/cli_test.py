@@ -275,7 +275,7 @@ class Serving(Case):
                                     "--print-listen"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
             ready = json.loads(process.stdout.readline())
-            self.assertEqual(sorted(ready), ["admin", "listen", "pid", "ready"])
+            self.assertEqual(sorted(ready), ["admin", "listen", "pid", "program", "ready"])
             self.assertEqual((ready["ready"], ready["admin"], ready["pid"]), (True, None, process.pid))
             self.assertEqual(len(set(ready["listen"])), 2)
             for url in ready["listen"]:

@@ -102,7 +102,9 @@ BOOST_AUTO_TEST_CASE(missing_tools_say_what_to_install) {
 BOOST_AUTO_TEST_CASE(each_nss_database_is_treated) {
   std::ofstream(dir / "nss1/cert9.db") << "";
   // A database whose entries are files.
-  tool("certutil", "db=${2#sql:}\ncase $3 in\n-L) [ -e \"$db/$5\" ];;\n-A) cat \"$9\" > \"$db/$5\";;\n-D) /bin/rm \"$db/$5\";;\nesac");
+  tool("certutil",
+       "db=${2#sql:}\ncase $3 in\n-L) [ -e \"$db/$5\" ];;\n-A) cat \"$9\" > \"$db/$5\";;\n"
+       "-D) /bin/rm \"$db/$5\";;\nesac");
   set("PATH", dir / "bin:/usr/bin:/bin");
   const auto reports = trust(ca.certificate(), Store::nss);
   BOOST_REQUIRE_EQUAL(reports.size(), 2u);
@@ -140,7 +142,7 @@ BOOST_AUTO_TEST_CASE(java_store_is_asked_before_it_is_changed) {
   BOOST_CHECK(one(true, Store::java).outcome == Outcome::already);
   BOOST_CHECK(one(false, Store::java).outcome == Outcome::done);
   BOOST_CHECK(one(false, Store::java).outcome == Outcome::already);
-  tool("keytool", "case \"$*\" in *-list*) exit 1;; esac\necho 'keytool error: java.io.IOException: bad password'\nexit 1");
+  tool("keytool", "echo 'keytool error: java.io.IOException: bad password'\nexit 1");
   set("TWP_JAVA_STOREPASS", "sesame");
   const StoreReport r = one(true, Store::java);
   BOOST_CHECK(r.outcome == Outcome::failed);
@@ -154,7 +156,8 @@ BOOST_AUTO_TEST_CASE(store_names) {
 }
 
 BOOST_AUTO_TEST_CASE(commands_report_status_and_words) {
-  const std::string noisy = tool("noisy", "i=0; while [ $i -lt 3000 ]; do echo 0123456789012345678901234567890123456789; i=$((i+1)); done; exit 7");
+  const std::string noisy =
+      tool("noisy", "i=0; while [ $i -lt 3000 ]; do echo 01234567890123456789012345678901234567; i=$((i+1)); done; exit 7");
   CommandOutput out = must(run({noisy}));
   BOOST_TEST(out.status == 7);
   BOOST_TEST(out.text.size() < 80000u);
