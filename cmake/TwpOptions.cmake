@@ -89,14 +89,15 @@ if(CMAKE_BUILD_TYPE STREQUAL "Debug" OR TWP_SANITIZE OR TWP_FUZZ)
   target_compile_definitions(twp_flags INTERFACE _GLIBCXX_ASSERTIONS)
 endif()
 
+# No -g here: the presets have -g1, and tracking variables makes g++ several times slower with sanitizers.
 if(TWP_SANITIZE)
   string(REPLACE ";" "," _list "${_sanitizers}")
-  target_compile_options(twp_flags INTERFACE "-fsanitize=${_list}" -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
+  target_compile_options(twp_flags INTERFACE "-fsanitize=${_list}" -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(twp_flags INTERFACE "-fsanitize=${_list}")
 endif()
 if(TWP_FUZZ)
   target_compile_options(twp_flags INTERFACE -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
-    -fno-omit-frame-pointer -g)
+    -fno-omit-frame-pointer)
   target_link_options(twp_flags INTERFACE -fsanitize=address,undefined)
   target_compile_definitions(twp_flags INTERFACE TWP_FUZZ=1)
 endif()

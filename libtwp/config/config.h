@@ -14,15 +14,20 @@ namespace twp::config {
 
 struct Tls {                                 // [listener.tls]
   std::vector<std::string> cert, key;        ///< PEM files, same number; the first pair is the default
+  std::string ca;                            ///< instead: issue a leaf for the listener's host from the CA in this directory
   std::string client_ca;                     ///< ask clients for a certificate signed by this
   bool client_cert_required = true;          ///< when client_ca is set
   std::string min_version = "1.2";
   std::string ciphers, ciphersuites, groups;
+
+  friend bool operator==(const Tls&, const Tls&) = default;
 };
 
 struct Listener {                            // [[listener]]
   std::string url;                           ///< http://host:port or https://host:port
   std::optional<Tls> tls;
+
+  friend bool operator==(const Listener&, const Listener&) = default;
 };
 
 enum class Balance : std::uint8_t { round_robin, random, least_of_two };
@@ -30,6 +35,8 @@ enum class Balance : std::uint8_t { round_robin, random, least_of_two };
 struct Origin {                              // [[cluster.origin]]
   std::string url;                           ///< http://host:port, https://host:port
   unsigned weight = 1;                       ///< 0..1000; 0 takes no new requests
+
+  friend bool operator==(const Origin&, const Origin&) = default;
 };
 
 struct Cluster {                             // [[cluster]]
@@ -50,11 +57,15 @@ struct Cluster {                             // [[cluster]]
   unsigned max_connections = 1024;           ///< per worker and origin; more requests queue
   unsigned max_queue = 1024;                 ///< per worker and origin -> 503
   unsigned max_idle = 256;                   ///< idle connections kept per worker and origin
+
+  friend bool operator==(const Cluster&, const Cluster&) = default;
 };
 
 struct HeaderMatch {
   std::string name;
   std::optional<std::string> value;          ///< exact; absent: the header is present
+
+  friend bool operator==(const HeaderMatch&, const HeaderMatch&) = default;
 };
 
 struct Route {                               // [[route]], first match wins
@@ -64,6 +75,8 @@ struct Route {                               // [[route]], first match wins
   std::vector<HeaderMatch> headers;
   std::string cluster;
   bool preserve_host = true;                 ///< send the client's Host; false: the origin's
+
+  friend bool operator==(const Route&, const Route&) = default;
 };
 
 enum class ForwardedStyle : std::uint8_t { none, x_forwarded, forwarded, both };
@@ -73,6 +86,8 @@ struct Forwarding {                          // [forwarding]
   std::vector<std::string> trusted;          ///< CIDRs whose X-Forwarded-*/Forwarded are kept and appended to
   std::string via = "twp";                   ///< pseudonym in Via; empty: no Via is added
   bool detect_loops = true;                  ///< own pseudonym + instance in Via -> 508
+
+  friend bool operator==(const Forwarding&, const Forwarding&) = default;
 };
 
 struct Timeouts {                            // [timeouts]
@@ -81,6 +96,8 @@ struct Timeouts {                            // [timeouts]
   Duration keep_alive = std::chrono::seconds(75);
   Duration stream_idle = std::chrono::minutes(5);
   Duration drain = std::chrono::seconds(30);
+
+  friend bool operator==(const Timeouts&, const Timeouts&) = default;
 };
 
 struct Limits {                              // [limits]
@@ -92,23 +109,32 @@ struct Limits {                              // [limits]
   std::uint64_t max_body = 0;
   std::uint32_t stream_window = 256 * 1024;
   std::uint32_t max_pipelined = 16;
+  std::uint32_t max_interim = 32;
   std::uint32_t min_body_rate = 240;
   std::uint32_t max_connections = 0;         ///< client connections per process; 0: RLIMIT_NOFILE decides
+
+  friend bool operator==(const Limits&, const Limits&) = default;
 };
 
 struct AccessLog {                           // [access_log]
   std::string file;                          ///< "-" standard output; empty: off
+
+  friend bool operator==(const AccessLog&, const AccessLog&) = default;
 };
 
 struct Tcp {                                 // [tcp]
   std::string congestion;                    ///< TCP_CONGESTION; empty: the system's
   int backlog = 4096;
+
+  friend bool operator==(const Tcp&, const Tcp&) = default;
 };
 
 struct Dns {                                 // [dns]
   std::string servers;
   Duration timeout = std::chrono::seconds(2);
   unsigned tries = 3;
+
+  friend bool operator==(const Dns&, const Dns&) = default;
 };
 
 struct Config {
@@ -126,6 +152,8 @@ struct Config {
   AccessLog access_log;
   Tcp tcp;
   Dns dns;
+
+  friend bool operator==(const Config&, const Config&) = default;
 };
 
 }  // namespace twp::config

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "base/result.h"
@@ -18,6 +19,14 @@ struct FrontOptions {
   ListenOptions listen;
   Duration handshake_timeout = std::chrono::seconds(10);
   std::size_t max_connections = 0;  ///< on this worker; 0: no limit of our own
+};
+
+/// Since open().
+struct FrontStats {
+  std::uint64_t accepted = 0;
+  std::uint64_t refused = 0;             ///< at max_connections
+  std::uint64_t handshake_failures = 0;
+  std::size_t open = 0;                  ///< connections now, handshakes included
 };
 
 /// Accepts connections, handshakes TLS, makes the right server session for each and hands its streams to the
@@ -39,6 +48,9 @@ class Front {
   virtual void close() noexcept = 0;
   /// Open connections, handshakes included.
   virtual std::size_t connections() const noexcept = 0;
+  virtual const FrontStats& stats() const noexcept = 0;
+  /// New connections get `tls`, or an open one was made with it. Looks at every connection.
+  virtual bool uses(const TlsContext& tls) const noexcept = 0;
 };
 
 }  // namespace twp

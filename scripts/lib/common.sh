@@ -64,6 +64,7 @@ twp_as_root() {
 twp_can_root() { ((EUID == 0)) || { twp_has sudo && sudo -n true 2>/dev/null; }; }
 
 # twp_install_host PACKAGE...: apt-get install without recommended packages and without starting daemons.
+# Uses the EXIT trap while it runs.
 twp_install_host() {
   twp_has apt-get || twp_die "this system has no apt-get: install what corresponds to: $*"
   twp_can_root || twp_die "not root and no sudo without a password; please run: apt-get install $*"
@@ -77,6 +78,8 @@ twp_install_host() {
     printf '#!/bin/sh\nexit 101\n' | twp_as_root tee "$policy" >/dev/null
     twp_as_root chmod 755 "$policy"
     made=1
+    # shellcheck disable=SC2064  # expand now
+    trap "twp_as_root rm -f '$policy'" EXIT
   fi
   twp_apt_install "$@" >"$log" 2>&1 || rc=$?
   if ((rc)); then # lists may be absent or old
@@ -84,7 +87,10 @@ twp_install_host() {
     rc=0
     twp_apt_install "$@" >>"$log" 2>&1 || rc=$?
   fi
-  if ((made)); then twp_as_root rm -f "$policy"; fi
+  if ((made)); then
+    twp_as_root rm -f "$policy"
+    trap - EXIT
+  fi
   if ((rc == 0)) && [[ -d /run/systemd/system ]] && ((${#fresh[@]})); then
     twp_as_root systemctl disable --quiet "${fresh[@]}" >>"$log" 2>&1 || true # tests start their own
   fi

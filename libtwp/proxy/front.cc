@@ -1,0 +1,168 @@
+#include "proxy/front.h"
+
+#include <string>
+#include <utility>
+
+#include "base/ilist.h"
+#include "base/log.h"
+#include "h1/h1_session.h"
+#include "tls/tls_transport.h"
+
+namespace twp {
+namespace {
+
+class FrontImpl final : public Front, ListenHandler {
+ public:
+  FrontImpl(Worker& worker, const FrontOptions& options, TlsContext* tls, Acceptor& acceptor,
+            const HttpLimits& limits) noexcept
+      : worker_(worker), acceptor_(acceptor), limits_(limits), handshake_timeout_(options.handshake_timeout),
+        max_connections_(options.max_connections), tls_(tls) {}
+  ~FrontImpl() override {
+    listener_.reset();
+    while (!connections_.empty()) delete &connections_.front();
+  }
+
+  Result<void> listen(const FrontOptions& options) {
+    auto listener = Listener::open(worker_, options.at, options.listen, *this);
+    if (!listener) return std::unexpected(listener.error());
+    listener_ = std::move(*listener);
+    address_ = listener_->address();
+    return {};
+  }
+
+  const Address& address() const noexcept override { return address_; }
+  void set_tls(TlsContext* tls) noexcept override { tls_ = tls; }
+  void drain() noexcept override;
+  void close() noexcept override;
+  std::size_t connections() const noexcept override { return stats_.open; }
+  const FrontStats& stats() const noexcept override { return stats_; }
+  bool uses(const TlsContext& tls) const noexcept override;
+
+ private:
+  /// From accept to the end of the session.
+  class Connection final : public TransportHandler, public SessionOwner, public IListHook<> {
+   public:
+    Connection(FrontImpl& front, TlsContext* tls) noexcept : front_(front), tls_(tls) {}
+
+    void start(std::unique_ptr<Transport> transport) noexcept {
+      if (tls_ == nullptr) {
+        serve(std::move(transport));
+        return;
+      }
+      transport_ = make_tls_server(front_.worker_, std::move(transport), *tls_, front_.handshake_timeout_);
+      transport_->set_handler(this);
+    }
+    void drain() noexcept {
+      if (session_ != nullptr) session_->drain();  // a handshake is drained when it has become a session
+    }
+    void close() noexcept {
+      if (session_ != nullptr) {
+        session_->close(Fault::shutdown);
+        return;
+      }
+      transport_->close(Fault::shutdown);
+      front_.remove(*this);
+    }
+    const TlsContext* tls() const noexcept { return tls_; }
+
+   private:
+    // TransportHandler: only while there is no session
+    void on_open(Transport&) noexcept override { serve(std::move(transport_)); }
+    void on_ready(Transport&, bool, bool) noexcept override {}
+    void on_open_failed(Transport&, Fault why, std::string_view detail) noexcept override {
+      ++front_.stats_.handshake_failures;
+      if (log_level() >= LogLevel::debug)
+        log_limited(LogLevel::debug, "TLS from " + transport_->peer().remote.text() + ": " +
+                                         std::string(log_word(why)) + ": " + std::string(detail));
+      front_.worker_.retire(std::move(transport_));
+      front_.remove(*this);
+    }
+    // SessionOwner
+    void on_capacity(Session&) noexcept override {}
+    void on_session_gone(Session&, Fault) noexcept override { front_.remove(*this); }
+
+    /// The protocol that ALPN chose; without ALPN it is HTTP/1.
+    void serve(std::unique_ptr<Transport> transport) noexcept {
+      session_ = make_h1_server(front_.worker_, std::move(transport), front_.acceptor_, *this, front_.limits_);
+      if (front_.draining_) session_->drain();
+    }
+
+    FrontImpl& front_;
+    TlsContext* const tls_;
+    std::unique_ptr<Transport> transport_;  // handshaking
+    std::unique_ptr<Session> session_;
+  };
+
+  void on_accept(std::unique_ptr<TcpTransport> transport) noexcept override;
+  void remove(Connection& c) noexcept {
+    c.unlink();
+    --stats_.open;
+    worker_.retire(std::unique_ptr<Connection>(&c));
+  }
+
+  Worker& worker_;
+  Acceptor& acceptor_;
+  const HttpLimits& limits_;
+  const Duration handshake_timeout_;
+  const std::size_t max_connections_;
+  TlsContext* tls_;
+  Address address_;
+  std::unique_ptr<Listener> listener_;
+  IList<Connection> connections_;
+  FrontStats stats_;
+  bool draining_ = false;
+};
+
+void FrontImpl::on_accept(std::unique_ptr<TcpTransport> transport) noexcept {
+  ++stats_.accepted;
+  if (max_connections_ != 0 && stats_.open >= max_connections_) {
+    ++stats_.refused;
+    log_limited(LogLevel::warning, "connection from " + transport->peer().remote.text() +
+                                       " refused: limits.max_connections reached on this worker (" +
+                                       std::to_string(max_connections_) + ")");
+    transport->close(Fault::overloaded);
+    return;
+  }
+  auto* c = new Connection(*this, tls_);
+  connections_.push_back(*c);
+  ++stats_.open;
+  c->start(std::move(transport));
+}
+
+void FrontImpl::drain() noexcept {
+  draining_ = true;
+  // Called from outside of any callback of the listener; a socket that has gone takes its queue with it.
+  if (listener_ != nullptr) listener_->close();
+  connections_.for_each([](Connection& c) { c.drain(); });
+}
+
+void FrontImpl::close() noexcept {
+  draining_ = true;
+  if (listener_ != nullptr) listener_->close();
+  // Ending one session may end others that hang on it: take them one by one.
+  IList<Connection> all;
+  all.splice_back(connections_);
+  while (!all.empty()) {
+    Connection& c = all.pop_front();
+    connections_.push_back(c);
+    c.close();
+  }
+}
+
+bool FrontImpl::uses(const TlsContext& tls) const noexcept {
+  bool used = tls_ == &tls;
+  auto& connections = const_cast<IList<Connection>&>(connections_);
+  connections.for_each([&](const Connection& c) { used |= c.tls() == &tls; });
+  return used;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Front>> Front::open(Worker& worker, const FrontOptions& options, TlsContext* tls,
+                                           Acceptor& acceptor, const HttpLimits& limits) {
+  auto front = std::make_unique<FrontImpl>(worker, options, tls, acceptor, limits);
+  if (auto ok = front->listen(options); !ok) return std::unexpected(ok.error());
+  return front;
+}
+
+}  // namespace twp

@@ -1,0 +1,321 @@
+#include "proxy/origin_pool.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace twp {
+namespace {
+
+constexpr Duration kFirstBackOff = std::chrono::seconds(1);
+constexpr Duration kLongestBackOff = std::chrono::seconds(30);
+
+}  // namespace
+
+/// One connection: first a dial, then a session.
+class OriginPool::Connection final : public SessionOwner,
+                                     public DialHandler,
+                                     public IListHook<AllTag>,
+                                     public IListHook<AvailableTag> {
+ public:
+  explicit Connection(OriginPool& pool) noexcept : pool_(pool) {}
+
+  void on_capacity(Session&) noexcept override { pool_.capacity_changed(*this); }
+  void on_session_gone(Session&, Fault) noexcept override { pool_.session_gone(*this); }
+  void on_dialed(Dial&, std::unique_ptr<Session> s) noexcept override {
+    if (!closing) pool_.dial_done(*this, std::move(s));  // closing: cancelled in this very turn
+  }
+  void on_dial_failed(Dial&, Fault fault, const std::string& detail) noexcept override {
+    if (!closing) pool_.dial_failed(*this, fault, detail);
+  }
+
+  bool available() const noexcept { return IListHook<AvailableTag>::linked(); }
+
+  std::unique_ptr<Dial> dial;
+  std::unique_ptr<Session> session;
+  Instant idle_since = kNever;
+  unsigned active = 0;   ///< streams of the session, as counted in the pool
+  bool used = false;     ///< has carried a request
+  bool idle = false;
+  bool closing = false;
+
+ private:
+  OriginPool& pool_;
+};
+
+PoolWaiter::~PoolWaiter() {
+  if (pool_ != nullptr) pool_->cancel(*this);
+}
+
+void OriginPool::EmptyTask::run() noexcept {
+  if (pool.owner_ != nullptr) pool.owner_->on_pool_empty(pool);
+}
+
+OriginPool::OriginPool(Worker& worker, Connector& connector, const DialTarget& target, const PoolLimits& limits,
+                       Counters& counters, PoolOwner* owner)
+    : worker_(worker), connector_(connector), target_(target), limits_(limits), counters_(counters), owner_(owner) {}
+
+OriginPool::~OriginPool() {
+  shut_down_ = true;
+  fail_waiters(Fault::shutdown, {});
+  counters_.origin_connections -= connections_;
+  counters_.origin_idle -= idle_;
+  while (!all_.empty()) delete &all_.front();  // its hooks take it off the lists
+}
+
+OriginPool::Result OriginPool::acquire(StreamEvents& events, PoolWaiter& waiter, Reuse reuse) noexcept {
+  if (shut_down_) return {nullptr, Fault::shutdown, false};
+  // Nobody waits while a connection is available: whoever makes one available serves the queue first.
+  if (reuse == Reuse::yes && !available_.empty()) {
+    Connection& c = available_.front();
+    Result result;
+    result.stream = open_on(c, events, result.reused);
+    if (result.stream != nullptr) return result;
+  }
+  if (reuse == Reuse::no && connections_ >= limits_.max_connections) close_oldest_idle();
+  if (waiting_ >= limits_.max_queue) {
+    ++counters_.queue_full;
+    return {nullptr, Fault::queue_full, false};
+  }
+  waiter.pool_ = this;
+  waiter.events_ = &events;
+  waiter.deadline_ = worker_.now() + static_cast<Instant>(limits_.queue_timeout.count());
+  waiters_.push_back(waiter);
+  ++waiting_;
+  ++counters_.waiting;
+  if (!queue_timer_.armed()) worker_.arm_at(queue_timer_, waiter.deadline_);
+  dial_for_waiters();
+  return {};
+}
+
+void OriginPool::cancel(PoolWaiter& waiter) noexcept {
+  if (waiter.pool_ != this) return;
+  waiter.pool_ = nullptr;
+  waiter.IListHook<PoolWaiterTag>::unlink();
+  --waiting_;
+  --counters_.waiting;
+}
+
+PoolWaiter& OriginPool::pop_waiter() noexcept {
+  PoolWaiter& w = waiters_.pop_front();
+  w.pool_ = nullptr;
+  --waiting_;
+  --counters_.waiting;
+  return w;
+}
+
+void OriginPool::fail_waiters(Fault why, const std::string& detail) noexcept {
+  // Who fails may come back at once; only those that wait now are meant.
+  for (std::size_t n = waiting_; n != 0 && !waiters_.empty(); --n) pop_waiter().on_pool_failed(why, detail);
+}
+
+Stream* OriginPool::open_on(Connection& c, StreamEvents& events, bool& reused) noexcept {
+  Stream* stream = c.session->open(events);
+  if (stream == nullptr) {
+    c.IListHook<AvailableTag>::unlink();
+    set_idle(c, false);
+    return nullptr;
+  }
+  reused = std::exchange(c.used, true);
+  if (reused) ++counters_.reuses;
+  set_idle(c, false);
+  ++c.active;
+  ++active_;
+  if (c.session->capacity() == 0) c.IListHook<AvailableTag>::unlink();
+  return stream;
+}
+
+void OriginPool::set_idle(Connection& c, bool idle) noexcept {
+  if (c.idle == idle) return;
+  c.idle = idle;
+  if (idle) {
+    c.idle_since = worker_.now();
+    ++idle_;
+    ++counters_.origin_idle;
+    if (!idle_timer_.armed()) worker_.arm(idle_timer_, limits_.idle_timeout);
+  } else {
+    --idle_;
+    --counters_.origin_idle;
+  }
+}
+
+void OriginPool::capacity_changed(Connection& c) noexcept {
+  if (c.session == nullptr || c.closing) return;
+  const unsigned active = c.session->active();
+  active_ -= c.active - std::min(active, c.active);
+  c.active = std::min(active, c.active);
+  if (c.session->capacity() == 0) {
+    c.IListHook<AvailableTag>::unlink();
+    set_idle(c, false);
+    return;
+  }
+  serve(c);
+}
+
+/// `c` has room: whoever waits longest gets it, or it becomes available.
+void OriginPool::serve(Connection& c) noexcept {
+  while (!waiters_.empty() && c.session->capacity() != 0) {
+    PoolWaiter& w = pop_waiter();
+    bool reused = false;
+    Stream* stream = open_on(c, *w.events_, reused);
+    if (stream == nullptr) {
+      w.on_pool_failed(Fault::internal, "a connection with room gave no stream");
+      return;
+    }
+    w.on_pool_stream(*stream, reused);
+    if (c.closing || c.session == nullptr) return;
+  }
+  if (c.session->capacity() == 0 || c.closing) return;
+  if (shut_down_ && c.active == 0) {
+    c.closing = true;
+    c.session->drain();
+    return;
+  }
+  if (!c.available()) available_.push_front(c);
+  set_idle(c, c.active == 0);
+  if (idle_ > limits_.max_idle) close_oldest_idle();
+}
+
+void OriginPool::dial_for_waiters() noexcept {
+  while (!shut_down_ && dialing_ < waiting_ && connections_ < limits_.max_connections) start_dial();
+}
+
+void OriginPool::start_dial() noexcept {
+  auto* c = new Connection(*this);  // once per connection, not per request
+  all_.push_back(*c);
+  ++connections_;
+  ++dialing_;
+  ++counters_.dials;
+  ++counters_.origin_connections;
+  c->dial = connector_.start(target_, *c, *c);
+}
+
+void OriginPool::dial_done(Connection& c, std::unique_ptr<Session> session) noexcept {
+  --dialing_;
+  worker_.retire(std::move(c.dial));
+  c.session = std::move(session);
+  failures_ = 0;
+  down_until_ = kNever;
+  serve(c);
+}
+
+void OriginPool::dial_failed(Connection& c, Fault fault, const std::string& detail) noexcept {
+  --dialing_;
+  ++counters_.dial_failures;
+  worker_.retire(std::move(c.dial));
+  // Several dials that fail together are one failure of the origin.
+  if (!backing_off()) {
+    const Duration wait = std::min<Duration>(kLongestBackOff, kFirstBackOff * (1 << std::min(failures_, 5u)));
+    ++failures_;
+    down_until_ = worker_.now() + static_cast<Instant>(wait.count());
+  }
+  remove(c);
+  // One failed dial is the failure of the one that waits longest: others may yet get a connection, but they
+  // are not made to wait for one dial after the other when nothing at all is connected.
+  if (waiters_.empty()) return;
+  if (connections_ == 0)
+    fail_waiters(fault, detail);
+  else
+    pop_waiter().on_pool_failed(fault, detail);
+  dial_for_waiters();
+}
+
+void OriginPool::remove(Connection& c) noexcept {
+  c.closing = true;
+  c.IListHook<AllTag>::unlink();
+  c.IListHook<AvailableTag>::unlink();
+  set_idle(c, false);
+  active_ -= c.active;
+  c.active = 0;
+  --connections_;
+  --counters_.origin_connections;
+  if (c.dial != nullptr) --dialing_;
+  worker_.retire(std::unique_ptr<Connection>(&c));
+  if (shut_down_ && connections_ == 0 && owner_ != nullptr) worker_.schedule(Phase::flush, empty_task_);
+}
+
+void OriginPool::session_gone(Connection& c) noexcept {
+  remove(c);
+  dial_for_waiters();
+}
+
+void OriginPool::close_oldest_idle() noexcept {
+  Connection* oldest = nullptr;
+  // The back of the list was idle longest; connections that are in use (multiplexing) are passed over.
+  available_.for_each([&](Connection& c) {
+    if (c.idle) oldest = &c;
+  });
+  if (oldest == nullptr) return;
+  oldest->closing = true;
+  oldest->IListHook<AvailableTag>::unlink();
+  set_idle(*oldest, false);
+  oldest->session->drain();
+}
+
+void OriginPool::close_expired() noexcept {
+  const Instant now = worker_.now();
+  const auto timeout = static_cast<Instant>(limits_.idle_timeout.count());
+  Instant next = kNever;
+  // drain() may end the session from inside the call, so it comes after the walk.
+  IList<Connection, AvailableTag> expired;
+  available_.for_each([&](Connection& c) {
+    if (!c.idle) return;
+    const Instant at = c.idle_since + timeout;
+    if (at > now) {
+      if (next == kNever || at < next) next = at;
+      return;
+    }
+    c.IListHook<AvailableTag>::unlink();
+    c.closing = true;
+    set_idle(c, false);
+    expired.push_back(c);
+  });
+  if (next != kNever) worker_.arm_at(idle_timer_, next);
+  while (!expired.empty()) expired.pop_front().session->drain();
+}
+
+void OriginPool::expire_waiters() noexcept {
+  const Instant now = worker_.now();
+  // A waiter with a dial of its own is bounded by the dial's time.
+  while (waiting_ > dialing_ && !waiters_.empty() && waiters_.front().deadline_ <= now) {
+    ++counters_.queue_timeouts;
+    pop_waiter().on_pool_failed(Fault::queue_timeout, target_.host + ": no connection became free in time");
+  }
+  if (waiters_.empty()) return;
+  const Instant at = waiters_.front().deadline_;
+  worker_.arm_at(queue_timer_, at > now ? at : now + 50'000'000u);
+}
+
+void OriginPool::shut_down() noexcept {
+  if (std::exchange(shut_down_, true)) return;
+  idle_timer_.cancel();
+  queue_timer_.cancel();
+  fail_waiters(Fault::shutdown, "the origin was removed from the configuration");
+  IList<Connection, AvailableTag> idle;
+  available_.for_each([&](Connection& c) {
+    if (!c.idle) return;
+    c.IListHook<AvailableTag>::unlink();
+    c.closing = true;
+    set_idle(c, false);
+    idle.push_back(c);
+  });
+  while (!idle.empty()) idle.pop_front().session->drain();
+  IList<Connection, AllTag> all;
+  all.splice_back(all_);
+  while (!all.empty()) {
+    Connection& c = all.pop_front();
+    all_.push_back(c);
+    if (c.dial != nullptr) remove(c);
+  }
+  if (connections_ == 0 && owner_ != nullptr) worker_.schedule(Phase::flush, empty_task_);
+}
+
+void OriginPool::close() noexcept {
+  shut_down();
+  while (!all_.empty()) {
+    Connection& c = all_.front();
+    if (c.session != nullptr) c.session->close(Fault::shutdown);
+    if (!all_.empty() && &all_.front() == &c) remove(c);
+  }
+}
+
+}  // namespace twp

@@ -1,0 +1,169 @@
+// OriginPool: the connections of one worker to one origin (see origin_key.h): idle ones, ones being opened,
+// and the requests that wait for one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/ilist.h"
+#include "base/slab.h"
+#include "event/worker.h"
+#include "http/session.h"
+#include "proxy/counters.h"
+#include "proxy/dialer.h"
+
+namespace twp {
+
+class OriginPool;
+
+/// How connections come to be. A seam for tests; the proxy's own is Dial::start.
+class Connector {
+ public:
+  virtual std::unique_ptr<Dial> start(const DialTarget& target, SessionOwner& owner, DialHandler& handler) noexcept = 0;
+
+ protected:
+  ~Connector() = default;
+};
+
+struct PoolWaiterTag {};
+
+/// The pool's own part of a waiter.
+class PoolQueued : public IListHook<PoolWaiterTag> {
+ private:
+  friend class OriginPool;
+  friend class PoolWaiter;
+  OriginPool* pool_ = nullptr;
+  StreamEvents* events_ = nullptr;
+  Instant deadline_ = kNever;
+};
+
+/// A request that waits for a connection. Takes itself out of the queue when destroyed or on cancel().
+class PoolWaiter : public PoolQueued {
+ public:
+  /// `stream` is open and wants send_head(request) now. `reused`: its connection has carried requests before.
+  virtual void on_pool_stream(Stream& stream, bool reused) noexcept = 0;
+  /// No connection could be had. `detail` is one line for the log, valid during the call.
+  virtual void on_pool_failed(Fault why, const std::string& detail) noexcept = 0;
+
+ protected:
+  PoolWaiter() noexcept = default;
+  ~PoolWaiter();
+};
+
+struct PoolLimits {
+  Duration idle_timeout = std::chrono::seconds(60);   ///< an idle connection closes after this
+  Duration queue_timeout = std::chrono::seconds(5);   ///< a request without a dial of its own waits at most this
+  unsigned max_connections = 1024;
+  unsigned max_queue = 1024;
+  unsigned max_idle = 256;
+};
+
+/// Told when a pool that was shut down holds nothing any more and may be destroyed.
+class PoolOwner {
+ public:
+  virtual void on_pool_empty(OriginPool&) noexcept = 0;
+
+ protected:
+  ~PoolOwner() = default;
+};
+
+/// Invariants: a dial is started only while fewer dials than waiters are in flight; connections (open and
+/// being opened) never exceed max_connections; waiters are served in the order they came.
+class OriginPool {
+ public:
+  /// `target`, `counters`, `connector` and `owner` outlive the pool.
+  OriginPool(Worker& worker, Connector& connector, const DialTarget& target, const PoolLimits& limits,
+             Counters& counters, PoolOwner* owner = nullptr);
+  ~OriginPool();
+  OriginPool(const OriginPool&) = delete;
+  OriginPool& operator=(const OriginPool&) = delete;
+
+  enum class Reuse : bool { no, yes };
+  /// A stream at once (`reused` in `result`), or `waiter` is queued (stream null, fault none) and is called
+  /// later, or nothing can be had (fault set). Reuse::no asks for a connection opened after this call where
+  /// the limits allow it: a replay must not meet a second connection that the origin has given up.
+  struct Result {
+    Stream* stream = nullptr;
+    Fault fault = Fault::none;
+    bool reused = false;
+  };
+  Result acquire(StreamEvents& events, PoolWaiter& waiter, Reuse reuse = Reuse::yes) noexcept;
+  /// `waiter` no longer waits. No-op when it does not.
+  void cancel(PoolWaiter& waiter) noexcept;
+
+  /// Closes what is idle, fails who waits; the rest goes when its streams end, then PoolOwner::on_pool_empty
+  /// (never from inside this call).
+  void shut_down() noexcept;
+  /// As shut_down(), and ends every connection now, with the streams on it.
+  void close() noexcept;
+
+  // Passive health.
+  /// Connecting failed lately and the back-off is not over.
+  bool backing_off() const noexcept { return worker_.now() < down_until_; }
+  /// Streams open and requests waiting: what power of two choices compares.
+  std::size_t load() const noexcept { return active_ + waiting_; }
+
+  const DialTarget& target() const noexcept { return target_; }
+  std::size_t connections() const noexcept { return connections_; }  ///< open or being opened
+  std::size_t dialing() const noexcept { return dialing_; }
+  std::size_t waiting() const noexcept { return waiting_; }
+  std::size_t idle() const noexcept { return idle_; }
+
+ private:
+  class Connection;
+  struct AvailableTag {};
+  struct AllTag {};
+  struct IdleTimer final : Timer {
+    explicit IdleTimer(OriginPool& p) noexcept : pool(p) {}
+    void on_timer() noexcept override { pool.close_expired(); }
+    OriginPool& pool;
+  };
+  struct QueueTimer final : Timer {
+    explicit QueueTimer(OriginPool& p) noexcept : pool(p) {}
+    void on_timer() noexcept override { pool.expire_waiters(); }
+    OriginPool& pool;
+  };
+  struct EmptyTask final : Task {
+    explicit EmptyTask(OriginPool& p) noexcept : pool(p) {}
+    void run() noexcept override;
+    OriginPool& pool;
+  };
+
+  Stream* open_on(Connection& c, StreamEvents& events, bool& reused) noexcept;
+  void capacity_changed(Connection& c) noexcept;
+  void serve(Connection& c) noexcept;
+  void set_idle(Connection& c, bool idle) noexcept;
+  void dial_for_waiters() noexcept;
+  void start_dial() noexcept;
+  void dial_done(Connection& c, std::unique_ptr<Session> session) noexcept;
+  void dial_failed(Connection& c, Fault fault, const std::string& detail) noexcept;
+  void remove(Connection& c) noexcept;
+  void session_gone(Connection& c) noexcept;
+  PoolWaiter& pop_waiter() noexcept;
+  void fail_waiters(Fault why, const std::string& detail) noexcept;
+  void close_oldest_idle() noexcept;
+  void close_expired() noexcept;
+  void expire_waiters() noexcept;
+
+  Worker& worker_;
+  Connector& connector_;
+  const DialTarget& target_;
+  const PoolLimits limits_;
+  Counters& counters_;
+  PoolOwner* const owner_;
+
+  IList<Connection, AllTag> all_;
+  IList<Connection, AvailableTag> available_;  // front: used last, so that the rest can age and close
+  IList<PoolWaiter, PoolWaiterTag> waiters_;
+  std::size_t connections_ = 0, dialing_ = 0, waiting_ = 0, idle_ = 0, active_ = 0;
+  Instant down_until_ = kNever;
+  unsigned failures_ = 0;  // in a row
+  bool shut_down_ = false;
+  IdleTimer idle_timer_{*this};
+  QueueTimer queue_timer_{*this};
+  EmptyTask empty_task_{*this};
+};
+
+}  // namespace twp
