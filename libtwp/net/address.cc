@@ -63,9 +63,9 @@ std::optional<Split> split_authority(std::string_view text) noexcept {
 
 std::optional<Address> Address::parse(std::string_view ip, std::uint16_t port) noexcept {
   char buf[INET6_ADDRSTRLEN + 1];
-  if (ip.size() >= sizeof buf) return std::nullopt;
-  std::memcpy(buf, ip.data(), ip.size());
-  buf[ip.size()] = '\0';
+  // inet_pton would stop at a NUL and take what stands before it for the whole.
+  if (ip.size() >= sizeof buf || ip.find('\0') != std::string_view::npos) return std::nullopt;
+  buf[ip.copy(buf, ip.size())] = '\0';
   Address a;
   if (inet_pton(AF_INET, buf, &a.u_.v4.sin_addr) == 1) {
     a.u_.v4.sin_family = AF_INET;

@@ -66,6 +66,9 @@ BOOST_AUTO_TEST_CASE(authorities) {
                           "a.test:65536", "a.test:123456", "\"a\"", "a\x80", "<a>"})
     BOOST_TEST(!valid_authority(bad), bad);
   BOOST_TEST(!valid_authority(std::string_view("a\0b", 3)));
+  BOOST_TEST(!valid_authority(std::string_view("[::1\0x]:1", 9)));
+  BOOST_TEST(!Address::parse(std::string_view("10.0.0.1\0x", 10), 1).has_value());
+  BOOST_TEST(!Address::parse(std::string_view(), 1).has_value());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
