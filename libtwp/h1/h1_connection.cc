@@ -53,6 +53,11 @@ bool H1Connection::wants_input() const noexcept {
   return false;
 }
 
+/// More of the message must come: worth one more look, for a reset right behind the octets makes no edge of its own.
+bool H1Connection::mid_message() const noexcept {
+  return recv_ == Recv::head || recv_ == Recv::body || recv_ == Recv::trailers;
+}
+
 void H1Connection::read_some() noexcept {
   if (dead_) return;
   process();
@@ -74,7 +79,7 @@ void H1Connection::read_some() noexcept {
     else in_.append(std::move(s));
     process();
     if (dead_) return;
-    if (transport_->drained()) break;
+    if (transport_->drained() && !mid_message()) break;
   }
   if (eof_) handle_eof();
   settle();

@@ -166,6 +166,7 @@ class H1Connection : public Session, public Stream, public RawPort, public Trans
   };
 
   void read_some() noexcept;
+  bool mid_message() const noexcept;
   void handle_eof() noexcept;
   void handle_read_error(Fault f) noexcept;
   void process_body() noexcept;

@@ -112,7 +112,10 @@ IoResult TcpTransport::failed(int err) noexcept {
 }
 
 IoResult TcpTransport::read(std::span<std::byte> into) noexcept {
-  if (!readable_) return {};
+  // A reset that comes together with octets makes one edge, and the loop's flags do not tell it from octets alone: who
+  // needs more than a short read gave may ask once more.
+  if (!readable_ && !guessed_) return {};
+  guessed_ = false;
   if (state_ != State::open) return {IoStatus::error, 0, Fault::io_error};
   ssize_t n = 0;
   do {
@@ -120,7 +123,10 @@ IoResult TcpTransport::read(std::span<std::byte> into) noexcept {
   } while (n < 0 && errno == EINTR);
   if (n > 0) {
     // A short read has emptied the socket; a FIN behind it makes another edge unless it was seen already.
-    if (static_cast<std::size_t>(n) < into.size() && !hangup_) readable_ = false;
+    if (static_cast<std::size_t>(n) < into.size() && !hangup_) {
+      readable_ = false;
+      guessed_ = true;
+    }
     return {IoStatus::ok, static_cast<std::size_t>(n), Fault::none};
   }
   if (n == 0) {

@@ -57,6 +57,7 @@ class TcpTransport final : public Transport, PollHandler, Task {
   int error_ = 0;
   State state_;
   bool readable_ = true;
+  bool guessed_ = false;  // not readable by inference from a short read, not because the kernel said so
   bool writable_ = true;
   bool hangup_ = false;
 };

@@ -1,0 +1,84 @@
+// Sessions over kernel sockets: what memory transports cannot show.
+#include <boost/test/unit_test.hpp>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "h1/h1_session.h"
+#include "net/tcp_transport.h"
+#include "support/memory_transport.h"
+#include "support/recorder.h"
+
+namespace twp::test {
+namespace {
+
+/// A connected pair of TCP sockets on loopback; `far` is a plain blocking descriptor.
+struct TcpPair {
+  TcpPair() {
+    const Address any = *Address::parse("127.0.0.1", 0);
+    const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in at{};
+    socklen_t n = sizeof at;
+    BOOST_REQUIRE(bind(listener, any.sa(), any.length()) == 0);
+    BOOST_REQUIRE(listen(listener, 1) == 0);
+    getsockname(listener, reinterpret_cast<sockaddr*>(&at), &n);
+    far = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    BOOST_REQUIRE(connect(far, reinterpret_cast<sockaddr*>(&at), n) == 0);
+    near = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    close(listener);
+  }
+  /// Octets and a reset right behind them: both are there before anybody looks.
+  void send_and_reset(std::string_view octets) {
+    BOOST_REQUIRE(send(far, octets.data(), octets.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(octets.size()));
+    const linger reset{1, 0};
+    setsockopt(far, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    close(far);
+  }
+  std::unique_ptr<Transport> transport(Worker& worker) {
+    const Address a = *Address::parse("127.0.0.1", 1);
+    return TcpTransport::accepted(worker, near, a, a);
+  }
+  int near = -1, far = -1;
+};
+
+BOOST_AUTO_TEST_SUITE(tcp)
+
+BOOST_AUTO_TEST_CASE(a_reset_right_behind_part_of_a_response) {
+  for (const std::string_view part : {"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello", "HTTP/1.1 200 OK\r\nConte",
+                                      "HTTP/1.1 200 OK\r\n\r\nhello",
+                                      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX: "}) {
+    Worker worker;
+    const HttpLimits limits;
+    RecordingOwner owner(worker);
+    TcpPair pair;
+    Session* s = owner.hold(make_h1_client(worker, pair.transport(worker), owner, limits));
+    Recorder r;
+    r.stream = s->open(r);
+    r.send_head(Head::request(Method::get, "http", "a.test", "/"), End::yes);
+    run_quiet(worker);
+    pair.send_and_reset(part);
+    BOOST_TEST(run_until(worker, [&] { return r.gone; }, std::chrono::seconds(2)), part);
+    BOOST_TEST(log_word(r.fault) == "origin-truncated");
+    BOOST_TEST(!r.ended);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_reset_right_behind_part_of_a_request) {
+  Worker worker;
+  const HttpLimits limits;
+  RecordingAcceptor acceptor;
+  RecordingOwner owner(worker);
+  TcpPair pair;
+  owner.hold(make_h1_server(worker, pair.transport(worker), acceptor, owner, limits));
+  run_quiet(worker);
+  pair.send_and_reset("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello");
+  BOOST_TEST(run_until(worker, [&] { return owner.gone; }, std::chrono::seconds(2)));
+  BOOST_REQUIRE(acceptor.streams.size() == 1u);
+  BOOST_TEST(log_word(acceptor.streams[0]->fault) == "client-reset");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
+}  // namespace twp::test
