@@ -196,7 +196,7 @@ void Exchange::on_timer() noexcept {
 }
 
 void Exchange::expire() noexcept {
-  if (phase_ == Phase::waiting || phase_ == Phase::requested) {
+  if (client_ != nullptr && (phase_ == Phase::waiting || phase_ == Phase::requested)) {
     // Who is late? The client, when the origin has taken all that there was.
     const bool client_late = request_ == Flow::open && request_sent_ == request_octets_ && held_.empty();
     answer(client_late ? Fault::body_timeout : Fault::origin_timeout, {});
