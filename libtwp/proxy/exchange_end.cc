@@ -170,6 +170,12 @@ void Exchange::stop_relay(SpliceRelay* relay, bool response, const Stream* gone)
   count_moved(*relay, response);
 }
 
+/// An origin may have answered before it stopped taking the upload, so it is heard first; a client that takes no
+/// response has nothing to say.
+void Exchange::on_splice_broken(SpliceRelay& relay) noexcept {
+  if (&relay == down_) cut_response(Fault::client_reset);
+}
+
 // ---- time ---------------------------------------------------------------------------------------------
 
 Instant Exchange::deadline() const noexcept {
