@@ -29,28 +29,29 @@ bool write_all(int fd, std::string_view data) noexcept {
 }  // namespace
 
 std::string ready_line(const Ready& ready) {
-  std::string out = R"({"ready":true,"listen":[)";
+  std::string out = R"({"ready":true,"program":)" + quoted(ready.program) + R"(,"listen":[)";
   for (std::size_t i = 0; i < ready.listen.size(); ++i) out += (i != 0 ? "," : "") + quoted(ready.listen[i]);
-  out += "],\"admin\":" + (ready.admin.empty() ? "null" : quoted(ready.admin));
+  out += ']';
+  if (ready.admin) out += ",\"admin\":" + (ready.admin->empty() ? "null" : quoted(*ready.admin));
   return out + ",\"pid\":" + std::to_string(::getpid()) + "}";
 }
 
-Result<void> check_ready_fd(int fd) {
-  if (fd == -1) return {};
-  const int flags = ::fcntl(fd, F_GETFL);
+Result<void> check_ready_fd(int ready_fd) {
+  if (ready_fd == -1) return {};
+  const int flags = ::fcntl(ready_fd, F_GETFL);
   if (flags >= 0 && (flags & O_ACCMODE) != O_RDONLY) return {};
-  return fail(Fault::bad_config, "--ready-fd " + std::to_string(fd) + ": not a descriptor that is open for writing");
+  return fail(Fault::bad_config, "--ready-fd " + std::to_string(ready_fd) + ": not a descriptor that is open for writing");
 }
 
-Result<void> announce(const Ready& ready, int fd, bool print) {
+Result<void> announce(const Ready& ready, int ready_fd, bool print) {
   const std::string line = ready_line(ready) + "\n";
   if (print && !write_all(STDOUT_FILENO, line))
     return fail(Fault::io_error, "cannot write to standard output: " + errno_text(errno));
-  if (fd < 0) return {};
-  const bool ok = write_all(fd, line);
+  if (ready_fd < 0) return {};
+  const bool ok = write_all(ready_fd, line);
   const int err = errno;
-  if (fd > STDERR_FILENO) ::close(fd);
-  if (!ok) return fail(Fault::io_error, "cannot write to descriptor " + std::to_string(fd) + ": " + errno_text(err));
+  if (ready_fd > STDERR_FILENO) ::close(ready_fd);
+  if (!ok) return fail(Fault::io_error, "cannot write to descriptor " + std::to_string(ready_fd) + ": " + errno_text(err));
   return {};
 }
 

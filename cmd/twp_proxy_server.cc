@@ -115,7 +115,7 @@ void Server::announce_in_log() const {
 
 Result<void> Server::tell_ready() {
   const std::string admin = admin_ == nullptr ? std::string() : "http://" + admin_->address().text();
-  return announce({listen_urls(), admin}, options_.ready_fd, options_.print_listen);
+  return announce({"twp-proxy", listen_urls(), admin}, options_.ready_fd, options_.print_listen);
 }
 
 void Server::install_signals() {
