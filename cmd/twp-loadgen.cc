@@ -59,11 +59,11 @@ class Session {
     auto runner = Runner::create(plan_);
     if (!runner) return std::unexpected(runner.error());
     if (live_) runner->on_progress = [](const Progress& p) { std::fprintf(stderr, "\r%s\x1b[K", progress_line(p).c_str()); };
-    print(title(plan_) + table_header(plan_));
     for (const unsigned c : plan_.steps) {
       auto step = runner->run(c, interrupt);
       if (live_) std::fputs("\r\x1b[K", stderr);
       if (!step) return std::unexpected(step.error());
+      if (steps_.empty()) print(title(plan_) + table_header(plan_));
       print(table_line(plan_, *step));
       steps_.push_back(std::move(*step));
       if (!plan_.csv_file.empty())

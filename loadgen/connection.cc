@@ -21,7 +21,7 @@ Connection::~Connection() = default;
 
 void Connection::dial() noexcept {
   if (driver_.stopping() || dial_ != nullptr || session_ != nullptr) return;
-  dial_began_ = driver_.clock();
+  dial_began_ = monotonic_now();
   answered_ = false;
   dial_ = Dial::start(driver_.worker(), driver_.resolver(), driver_.target(), *this, *this);
 }
@@ -47,13 +47,13 @@ void Connection::on_dialed(Dial&, std::unique_ptr<Session> session) noexcept {
 
 void Connection::opened() noexcept {
   const bool first = !std::exchange(counted_, true);
-  driver_.connection_opened(Duration(static_cast<std::int64_t>(driver_.clock() - dial_began_)), first);
+  driver_.connection_opened(Duration(static_cast<std::int64_t>(monotonic_now() - dial_began_)), first);
 }
 
 void Connection::on_dial_failed(Dial&, Fault, const std::string& detail) noexcept {
   driver_.worker().retire(std::move(dial_));
   if (driver_.stopping()) return;
-  driver_.dial_failed(detail);
+  driver_.dial_failed("cannot connect to " + detail);
   dial_later();
 }
 
