@@ -151,7 +151,7 @@ void WsLane::attach() noexcept {
 void WsLane::on_head(Stream& s, Head&& head, End end) noexcept {
   if (head.is_interim()) return;
   const std::string_view accept = head.fields.get(HeaderId::sec_websocket_accept);
-  if (head.status == 200 && end == End::no && (head.version.major != 1 || accept == accept_)) {
+  if (head.status == 200 && head.is_connect() && end == End::no && (head.version.major != 1 || accept == accept_)) {
     open_ = true;
     connection_.opened();
     driver_.offer(*this);
