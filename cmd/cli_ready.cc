@@ -1,32 +1,57 @@
 #include "cmd/cli_ready.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 
 #include "base/ascii.h"
 
 namespace twp::cli {
+namespace {
 
-Result<void> announce(std::string_view program, const std::vector<std::string>& urls, int ready_fd, bool print) {
-  std::string line = "{\"program\":\"" + std::string(program) + "\",\"pid\":" + std::to_string(::getpid()) + ",\"listen\":[";
-  for (const std::string& url : urls) {
-    line += &url == urls.data() ? "\"" : ",\"";
-    append_json_escaped(line, url);
-    line += '"';
-  }
-  line += "]}\n";
-  if (print && (std::fwrite(line.data(), 1, line.size(), stdout) != line.size() || std::fflush(stdout) != 0))
-    return fail(Fault::io_error, "cannot write to standard output");
-  if (ready_fd < 0) return {};
-  for (std::string_view rest = line; !rest.empty();) {
-    const ssize_t n = ::write(ready_fd, rest.data(), rest.size());
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  append_json_escaped(out, text);
+  return out + '"';
+}
+
+bool write_all(int fd, std::string_view data) noexcept {
+  while (!data.empty()) {
+    const ssize_t n = ::write(fd, data.data(), data.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail(Fault::bad_config, "--ready-fd " + std::to_string(ready_fd) + ": " + errno_text(errno));
-    rest.remove_prefix(static_cast<std::size_t>(n));
+    if (n <= 0) return false;
+    data.remove_prefix(static_cast<std::size_t>(n));
   }
-  if (ready_fd > 2) ::close(ready_fd);
+  return true;
+}
+
+}  // namespace
+
+std::string ready_line(const Ready& ready) {
+  std::string out = R"({"ready":true,"program":)" + quoted(ready.program) + R"(,"listen":[)";
+  for (std::size_t i = 0; i < ready.listen.size(); ++i) out += (i != 0 ? "," : "") + quoted(ready.listen[i]);
+  out += ']';
+  if (ready.admin) out += ",\"admin\":" + (ready.admin->empty() ? "null" : quoted(*ready.admin));
+  return out + ",\"pid\":" + std::to_string(::getpid()) + "}";
+}
+
+Result<void> check_ready_fd(int ready_fd) {
+  if (ready_fd == -1) return {};
+  const int flags = ::fcntl(ready_fd, F_GETFL);
+  if (flags >= 0 && (flags & O_ACCMODE) != O_RDONLY) return {};
+  return fail(Fault::bad_config, "--ready-fd " + std::to_string(ready_fd) + ": not a descriptor that is open for writing");
+}
+
+Result<void> announce(const Ready& ready, int ready_fd, bool print) {
+  const std::string line = ready_line(ready) + "\n";
+  if (print && !write_all(STDOUT_FILENO, line))
+    return fail(Fault::io_error, "cannot write to standard output: " + errno_text(errno));
+  if (ready_fd < 0) return {};
+  const bool ok = write_all(ready_fd, line);
+  const int err = errno;
+  if (ready_fd > STDERR_FILENO) ::close(ready_fd);
+  if (!ok) return fail(Fault::io_error, "cannot write to descriptor " + std::to_string(ready_fd) + ": " + errno_text(err));
   return {};
 }
 

@@ -132,8 +132,9 @@ class Checker {
     for (const std::string& f : t.cert) readable(path + ".cert", f);
     for (const std::string& f : t.key) readable(path + ".key", f);
     if (!t.ca.empty()) {
+      const std::size_t before = problems_.size();
       readable(path + ".ca", t.ca + "/ca.pem");
-      readable(path + ".ca", t.ca + "/ca-key.pem");
+      if (problems_.size() == before) readable(path + ".ca", t.ca + "/ca-key.pem");
     }
     readable(path + ".client_ca", t.client_ca);
   }

@@ -74,7 +74,11 @@ FramingDecision request_framing(const RawHead& raw) noexcept {
 FramingDecision response_framing(const RawHead& raw, Method method) noexcept {
   const HeaderBlock& fields = raw.fields;
   if (method == Method::connect && raw.status / 100 == 2) return decide(Framing::tunnel);
-  if (response_has_no_body(method, raw.status)) return decide(Framing::none);
+  if (response_has_no_body(method, raw.status)) {
+    // There is no body to misread, but a length that is announced goes on to the client: it must be one.
+    const bool announces = fields.has(HeaderId::content_length) && raw.status != 204 && raw.status >= 200;
+    return announces && !agreed_length(fields) ? refuse(Fault::origin_bad_framing) : decide(Framing::none);
+  }
   if (const std::size_t te = fields.find(HeaderId::transfer_encoding); te != HeaderBlock::npos) {
     if (raw.version.minor == 0 || !exactly_chunked(fields, te)) return refuse(Fault::origin_bad_framing);
     return decide(Framing::chunked, 0, fields.has(HeaderId::content_length));

@@ -30,6 +30,8 @@ class H1Client final : public H1Connection {
     if (closing_) closing_timed_out();
   }
 
+  /// Anything of a response is here: the request must not be sent again by itself.
+  bool came_back() const noexcept { return head_done_ || recv_ == Recv::head || interims_ != 0; }
   void start_response(Head&& head, const MessageInfo& info) noexcept;
   void fail_stream(Fault f) noexcept;
 
@@ -62,6 +64,10 @@ void H1Client::do_send_head(const Head& head, twp::End end) {
     info.framing = Framing::chunked;
   } else if (method_ == Method::post || method_ == Method::put || method_ == Method::patch) {
     info.framing = Framing::length;  // says "Content-Length: 0" (RFC 9110 §8.6)
+  }
+  if (end == twp::End::yes && info.framing == Framing::length && info.length != 0) {
+    reset(Fault::internal);  // announces octets that will never come
+    return;
   }
   send_framing_ = info.framing;
   send_left_ = info.length;
@@ -133,7 +139,9 @@ void H1Client::on_input_in_done() noexcept {
 }
 
 Fault H1Client::peer_gone(Fault f) const noexcept {
-  if (head_done_) return Fault::origin_truncated;
+  // The response is whole: what is lost is at most the rest of an upload that the origin did not want.
+  if (recv_ == Recv::done) return send_done_ && out_.empty() && !send_broken_ ? Fault::none : Fault::early_response;
+  if (came_back()) return Fault::origin_truncated;
   return f == Fault::peer_reset ? Fault::origin_reset : Fault::origin_closed;
 }
 
@@ -144,10 +152,8 @@ void H1Client::on_eof(bool) noexcept {
     return;
   }
   if (recv_ == Recv::done && send_done_ && out_.empty()) return;  // settle() ends it in order
-  // Octets of a head that never became one are not "nothing came back".
-  if (recv_ == Recv::head) fail_stream(Fault::origin_truncated);
-  else if (recv_ == Recv::done) fail_stream(Fault::early_response);
-  else fail_stream(head_done_ ? Fault::origin_truncated : Fault::origin_closed);
+  if (recv_ == Recv::done) fail_stream(Fault::early_response);
+  else fail_stream(came_back() ? Fault::origin_truncated : Fault::origin_closed);
 }
 
 void H1Client::fail_stream(Fault f) noexcept {

@@ -65,7 +65,7 @@ void H1Connection::read_some() noexcept {
       break;
     }
     if (r.status == IoStatus::eof) {
-      handle_eof(false);
+      eof_ = true;
       break;
     }
     Slice s(BlockPool::retain(b), b->used, static_cast<std::uint32_t>(r.n));
@@ -76,34 +76,36 @@ void H1Connection::read_some() noexcept {
     if (dead_) return;
     if (transport_->drained()) break;
   }
+  if (eof_) handle_eof();
   settle();
   if (!dead_ && wants_input() && !transport_->drained()) read_soon();
 }
 
 void H1Connection::handle_read_error(Fault f) noexcept {
+  eof_ = true;
   if (f == Fault::tls_truncated) {
-    handle_eof(true);
+    truncated_ = true;  // read_some() goes on
     return;
   }
-  eof_ = true;
   const Fault why = peer_gone(f);
   if (active_) finish_stream(why);
   end_session(why);
 }
 
-void H1Connection::handle_eof(bool truncated) noexcept {
-  eof_ = true;
+void H1Connection::handle_eof() noexcept {
+  // What came before the end is dealt with first, however long that takes.
+  if (dead_ || gone_ != Fault::none || recv_ == Recv::ended || has_input()) return;
   if (recv_ == Recv::body && recv_framing_ == Framing::tunnel) {
     recv_ = Recv::ended;
     deliver({}, twp::End::yes);
     return;
   }
-  if (recv_ == Recv::body && recv_framing_ == Framing::until_close && !truncated) {
+  if (recv_ == Recv::body && recv_framing_ == Framing::until_close && !truncated_) {
     recv_ = Recv::done;
     deliver({}, twp::End::yes);
     return;
   }
-  on_eof(truncated);
+  on_eof(truncated_);
 }
 
 bool H1Connection::has_input() noexcept {
@@ -142,7 +144,7 @@ void H1Connection::begin_body(const MessageInfo& info) noexcept {
   recv_framing_ = info.framing;
   recv_left_ = info.framing == Framing::length ? info.length : kNoEnd;
   credit_ = limits_.stream_window;
-  body_octets_ = 0;
+  body_octets_ = body_total_ = 0;
   starved_ = false;
   chunks_.reset();
   switch (info.framing) {
@@ -227,7 +229,12 @@ void H1Connection::process_trailers() noexcept {
 void H1Connection::deliver(Slice s, twp::End end) noexcept {
   credit_ -= static_cast<std::int64_t>(s.size());
   body_octets_ += s.size();
+  body_total_ += s.size();
   if (credit_ <= 0) starved_ = true;
+  if (max_body_ != 0 && body_total_ > max_body_) {
+    bad_message(Fault::body_too_large, {"max_body", body_total_, max_body_});
+    return;
+  }
   if (active_ && gone_ == Fault::none) events().on_body(*this, std::move(s), end);
 }
 
@@ -449,7 +456,9 @@ void H1Connection::settle() noexcept {
     return;
   }
   const bool received = recv_ == Recv::done || recv_ == Recv::ended;
-  if (received && send_done_ && out_.empty() && !shut_pending_) finish_stream(Fault::none);
+  if (!send_done_ || !out_.empty() || shut_pending_) return;
+  if (received) finish_stream(Fault::none);
+  else if (gives_up_rest()) finish_stream(Fault::early_response);
 }
 
 void H1Connection::finish_stream(Fault why) noexcept {

@@ -71,6 +71,8 @@ class H1Connection : public Session, public Stream, public RawPort, public Trans
   virtual void after_stream(Fault why, bool complete) noexcept = 0;       ///< between messages
   virtual Fault peer_gone(Fault transport_fault) const noexcept = 0;      ///< as seen from this role
   virtual void on_input_in_done() noexcept {}               ///< octets after a complete message
+  /// Our message is complete and out: true when the rest of the peer's will not come or is not waited for.
+  virtual bool gives_up_rest() const noexcept { return false; }
 
   // Stream, both roles
   void do_send_body(Slice body, twp::End end) override;
@@ -119,6 +121,8 @@ class H1Connection : public Session, public Stream, public RawPort, public Trans
   std::uint64_t recv_left_ = 0;
   std::int64_t credit_ = 0;
   std::uint64_t body_octets_ = 0;  // since body_since_, for the minimum rate
+  std::uint64_t body_total_ = 0;
+  std::uint64_t max_body_ = 0;     // 0: no limit
   Instant body_since_ = kNever;
   Recv recv_ = Recv::idle;
   Framing recv_framing_ = Framing::none;
@@ -136,7 +140,8 @@ class H1Connection : public Session, public Stream, public RawPort, public Trans
   bool active_ = false;
   bool keep_alive_ = true;
   bool draining_ = false;
-  bool eof_ = false;
+  bool eof_ = false;          // the peer's side has ended; octets before the end may still wait in cur_ and in_
+  bool truncated_ = false;    // and not in order
   bool dead_ = false;
   bool closing_ = false;      // close_after_flush() was called
   Fault closing_why_ = Fault::none;
@@ -161,7 +166,7 @@ class H1Connection : public Session, public Stream, public RawPort, public Trans
   };
 
   void read_some() noexcept;
-  void handle_eof(bool truncated) noexcept;
+  void handle_eof() noexcept;
   void handle_read_error(Fault f) noexcept;
   void process_body() noexcept;
   void process_chunked() noexcept;

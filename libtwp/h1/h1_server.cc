@@ -9,7 +9,6 @@
 namespace twp::h1 {
 namespace {
 
-constexpr Duration kRateWindow = std::chrono::seconds(10);     // a body must keep its rate over this long
 constexpr Duration kDrainGrace = std::chrono::seconds(1);      // for a request that crosses our decision to close
 
 class H1Server final : public H1Connection {
@@ -35,8 +34,11 @@ class H1Server final : public H1Connection {
   void bad_message(Fault f, const LimitHit& limit) noexcept override;
   void after_stream(Fault why, bool complete) noexcept override;
   Fault peer_gone(Fault f) const noexcept override { return f == Fault::peer_reset ? Fault::client_reset : Fault::client_closed; }
+  /// A client that was never told to go on does not send the body that we said we do not want.
+  bool gives_up_rest() const noexcept override { return expects_continue_; }
   void on_timer() noexcept override;
 
+  bool wait_for_head() noexcept;
   void start_request(Head&& head, const MessageInfo& info) noexcept;
   void choose_framing(const Head& head, twp::End end, WriteInfo& info) noexcept;
   void send_interim(const Head& head);
@@ -63,13 +65,12 @@ bool H1Server::take_head() noexcept {
     idle_since_ = worker_.now();
   }
   std::string_view text;
-  if (!gather(text, limits_.max_head)) return false;
+  if (!gather(text, limits_.max_head)) return wait_for_head();
   RawHead raw;
   const ParseResult r = parse_request_head(text, limits_, raw);
   if (r.status == ParseStatus::need_more) {
     stash();
-    worker_.arm_at(*this, idle_since_ + static_cast<Instant>(limits_.head_timeout.count()));
-    return false;
+    return wait_for_head();
   }
   if (r.status == ParseStatus::bad) {
     reject(r.fault, r.limit);
@@ -91,6 +92,11 @@ bool H1Server::take_head() noexcept {
   return true;
 }
 
+bool H1Server::wait_for_head() noexcept {
+  worker_.arm_at(*this, idle_since_ + static_cast<Instant>(limits_.head_timeout.count()));
+  return false;
+}
+
 void H1Server::start_request(Head&& head, const MessageInfo& info) noexcept {
   version_ = head.version;
   method_ = head.method;
@@ -100,9 +106,10 @@ void H1Server::start_request(Head&& head, const MessageInfo& info) noexcept {
   explicit_keep_alive_ = info.explicit_keep_alive;
   expects_continue_ = info.expect_continue;
   begin_body(info);
+  max_body_ = info.framing == Framing::tunnel ? 0 : limits_.max_body;
   if (info.framing == Framing::tunnel) recv_ = Recv::hold;
   body_since_ = worker_.now();
-  if (recv_ == Recv::body) worker_.arm(*this, kRateWindow);
+  if (recv_ == Recv::body) worker_.arm(*this, limits_.body_rate_window);
   begin_stream(acceptor_.accept(*this));
   events().on_head(*this, std::move(head), recv_ == Recv::done ? twp::End::yes : twp::End::no);
 }
@@ -142,11 +149,16 @@ void H1Server::do_send_head(const Head& head, twp::End end) {
   }
   WriteInfo info;
   choose_framing(head, end, info);
+  if (end == twp::End::yes && info.framing == Framing::length && info.length != 0) {
+    reset(Fault::internal);  // announces octets that will never come
+    return;
+  }
   send_framing_ = info.framing;
   send_left_ = info.length;
   // A client that was never told to go on may or may not send its body: only closing is unambiguous
   // (RFC 9110 §10.1.1).
-  if (draining_ || eof_ || info.framing == Framing::until_close || (expects_continue_ && recv_ != Recv::done))
+  const bool last = eof_ && cur_.empty() && in_.empty();
+  if (draining_ || last || info.framing == Framing::until_close || (expects_continue_ && recv_ != Recv::done))
     keep_alive_ = false;
   if (info.framing == Framing::tunnel) {
     keep_alive_ = false;
@@ -177,10 +189,7 @@ void H1Server::on_eof(bool) noexcept {
     end_session(Fault::none);
     return;
   }
-  if (recv_ == Recv::done) {
-    keep_alive_ = false;  // half-closed: it still wants the answer
-    return;
-  }
+  if (recv_ == Recv::done || recv_ == Recv::hold) return;  // half-closed: it still wants the answer
   if (send_done_ && out_.empty()) {
     finish_stream(Fault::early_response);
     return;
@@ -203,7 +212,9 @@ void H1Server::reject(Fault f, const LimitHit& limit) noexcept {
   if (was_active) finish_stream(f);
   if (dead_) return;
   if (head_sent) {
-    end_session(f);
+    // A complete response is not damaged by what comes behind it; a cut one must not look whole.
+    if (send_done_ && !send_broken_) close_after_flush(f);
+    else end_session(f);
     return;
   }
   if (!was_active) acceptor_.rejected(*this, f);
@@ -238,7 +249,7 @@ void H1Server::after_stream(Fault why, bool complete) noexcept {
     end_session(Fault::none);
     return;
   }
-  if (!keep_alive_ || draining_ || eof_) {
+  if (!keep_alive_ || draining_ || (eof_ && !has_input())) {
     if (eof_) end_session(Fault::none);
     else close_after_flush(Fault::none);
     return;
@@ -257,10 +268,10 @@ void H1Server::drain() noexcept {
 
 bool H1Server::body_too_slow() noexcept {
   const Instant elapsed = worker_.now() - body_since_;
-  if (elapsed < static_cast<Instant>(kRateWindow.count())) return false;
+  if (elapsed < static_cast<Instant>(limits_.body_rate_window.count())) return false;
   const bool slow = limits_.min_body_rate != 0 && !starved_ && credit_ > 0 && !expects_continue_ &&
                     recv_framing_ != Framing::tunnel &&
-                    body_octets_ < limits_.min_body_rate * (elapsed / 1'000'000'000u);
+                    static_cast<double>(body_octets_) < limits_.min_body_rate * (static_cast<double>(elapsed) * 1e-9);
   body_since_ = worker_.now();
   body_octets_ = 0;
   starved_ = credit_ <= 0;
@@ -289,7 +300,7 @@ void H1Server::on_timer() noexcept {
     case Recv::body:
     case Recv::trailers:
       if (body_too_slow()) reject(Fault::too_slow, {});
-      else worker_.arm(*this, kRateWindow);
+      else worker_.arm(*this, limits_.body_rate_window);
       return;
     default: worker_.arm(*this, limits_.keep_alive_timeout);
   }

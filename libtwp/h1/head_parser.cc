@@ -149,8 +149,9 @@ ParseResult finish(ParseResult r, const Cursor& c, std::string_view text, std::u
                    std::string_view key) noexcept {
   const auto used = static_cast<std::uint64_t>(c.p - text.data());
   if (r.status == ParseStatus::complete) r.size = used;
-  const std::uint64_t seen = r.status == ParseStatus::complete ? used : text.size();
-  if (r.status != ParseStatus::bad && seen > max) return over(too_large, key, seen, max);
+  // A defect behind the limit counts as the limit: what the answer is must not depend on how the octets came.
+  const std::uint64_t seen = r.status == ParseStatus::need_more ? text.size() : used;
+  if (seen > max) return over(too_large, key, seen, max);
   return r;
 }
 

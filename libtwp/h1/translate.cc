@@ -104,6 +104,16 @@ Fault read_expectation(HttpVersion version, HeaderBlock& fields, MessageInfo& in
   return Fault::none;
 }
 
+/// Equal repeated lengths, in lines or in a list, become one.
+void one_length(HeaderBlock& fields) noexcept {
+  const std::size_t i = fields.find(HeaderId::content_length);
+  if (i == HeaderBlock::npos) return;
+  const std::string_view value = fields[i].value;
+  const std::size_t comma = value.find(',');
+  if (comma == std::string_view::npos && fields.find(HeaderId::content_length, i + 1) == HeaderBlock::npos) return;
+  fields.set(HeaderId::content_length, trim_ows(value.substr(0, comma)));
+}
+
 BodySize body_size(const MessageInfo& info) noexcept {
   switch (info.framing) {
     case Framing::none: return BodySize::none();
@@ -180,15 +190,11 @@ Fault to_response(RawHead&& raw, std::string_view text, Method method, bool webs
   head.reason = switched ? std::string_view() : rebase(raw.reason, text, own);
   read_persistence(raw.version, head.fields, info);
   info.keep_alive = info.keep_alive && !framing.must_close;
+  const bool coded = head.fields.has(HeaderId::transfer_encoding);
   remove_hop_by_hop(head.fields);
-  if (info.framing == Framing::length) {
-    // Equal repeated lengths become one line.
-    if (head.fields.find(HeaderId::content_length, head.fields.find(HeaderId::content_length) + 1) != HeaderBlock::npos ||
-        head.fields.get(HeaderId::content_length).find(',') != std::string_view::npos) {
-      char digits[20];
-      head.fields.set(HeaderId::content_length, {digits, write_decimal(digits, info.length)});
-    }
-  } else if (info.framing != Framing::none || head.status == 204 || head.is_interim()) {
+  if (info.framing == Framing::length || (info.framing == Framing::none && !coded && head.status != 204 && !head.is_interim())) {
+    one_length(head.fields);
+  } else {
     head.fields.remove(HeaderId::content_length);
   }
   head.body = body_size(info);

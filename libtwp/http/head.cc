@@ -1,7 +1,8 @@
 #include "http/head.h"
 
-#include <algorithm>
+#include <array>
 #include <cstring>
+#include <utility>
 
 #include "base/ascii.h"
 
@@ -105,25 +106,31 @@ std::string_view reason_phrase(std::uint16_t status) noexcept {
 }
 
 void remove_hop_by_hop(HeaderBlock& fields) noexcept {
-  // Names listed by Connection go first, while Connection is still there. Framing, routing and Host are never
-  // "listed away": a sender must not be able to hide a length from the next hop.
+  // Names listed by Connection go first. Framing, routing and Host are never "listed away": a sender must not be
+  // able to hide a length from the next hop. "te" is listed by every sender of "te: trailers"; its value decides.
   constexpr std::uint16_t kKept = header_flag::framing | header_flag::routing;
-  if (fields.has(HeaderId::connection)) {
-    std::size_t i = 0;
-    std::string_view lists[16];
-    std::size_t n = 0;
-    while (n < std::size(lists) && (i = fields.find(HeaderId::connection, i)) != HeaderBlock::npos)
-      lists[n++] = fields[i++].value;
-    fields.remove_if([&](const Field& f) {
-      if (f.id == HeaderId::connection || (header_flags(f.id) & kKept) != 0) return false;
-      // "te" is listed by every sender of "te: trailers"; its value decides below.
-      if (f.id == HeaderId::te) return false;
-      return std::any_of(lists, lists + n, [&](std::string_view list) { return list_contains(list, f.name); });
+  std::array<bool, static_cast<std::size_t>(HeaderId::count_)> listed{};
+  bool any_listed = false;
+  for (std::size_t i = 0; (i = fields.find(HeaderId::connection)) != HeaderBlock::npos;) {
+    const std::string_view list = fields[i].value;  // stays in the arena
+    bool gone = false;
+    fields.remove_if([&](const Field& f) { return f.id == HeaderId::connection && !std::exchange(gone, true); });
+    for_each_list_element(list, [&](std::string_view name) {
+      const HeaderId id = header_id(name);
+      if (id == HeaderId::other)
+        fields.remove(name);
+      else
+        listed[static_cast<std::size_t>(id)] = any_listed = true;
+      return true;
     });
   }
+  if (any_listed)
+    fields.remove_if([&](const Field& f) {
+      return listed[static_cast<std::size_t>(f.id)] && f.id != HeaderId::te && (header_flags(f.id) & kKept) == 0;
+    });
   bool te_trailers = false;
-  if (const std::size_t i = fields.find(HeaderId::te); i != HeaderBlock::npos)
-    te_trailers = list_contains(fields[i].value, "trailers");
+  for (std::size_t i = 0; (i = fields.find(HeaderId::te, i)) != HeaderBlock::npos; ++i)
+    te_trailers |= list_contains(fields[i].value, "trailers");
   bool any = false;
   for (const Field& f : fields) any |= (header_flags(f.id) & header_flag::hop) != 0;
   if (!any) return;

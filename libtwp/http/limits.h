@@ -1,4 +1,4 @@
-// What a peer may make us hold or count. Every value has a configuration key of the same name.
+// What a peer may make us hold or count. Values have configuration keys of the same name.
 #pragma once
 
 #include <cstddef>
@@ -24,6 +24,7 @@ struct HttpLimits {
   Duration keep_alive_timeout = std::chrono::seconds(75);   ///< idle between requests
   Duration stream_idle_timeout = std::chrono::minutes(5);   ///< nothing moved in either direction
   std::uint32_t min_body_rate = 240;               ///< octets a second of a request body after 10 s -> 408; 0: off
+  Duration body_rate_window = std::chrono::seconds(10);     ///< what min_body_rate is measured over
 };
 
 /// A limit that was passed: what the log line names.

@@ -70,7 +70,7 @@ class FakeStream final : public Stream, Task {
 /// A connection with one stream at a time, or with many when `streams` says so.
 class FakeSession final : public Session {
  public:
-  FakeSession(Worker& worker, SessionOwner* owner, unsigned streams = 1) : worker(worker), owner_(owner), max_(streams) {}
+  FakeSession(Worker& w, SessionOwner* owner, unsigned max = 1) : worker(w), owner_(owner), max_(max) {}
 
   Stream* open(StreamEvents& events) noexcept override;
   unsigned capacity() const noexcept override;

@@ -158,7 +158,7 @@ void MemoryTransport::close(Fault why) noexcept {
   if (out_->reader != nullptr) out_->reader->edge(true, true);
 }
 
-RawPeer::RawPeer(MemoryTransport::Ptr transport) : transport_(std::move(transport)) { transport_->set_handler(this); }
+RawPeer::RawPeer(std::unique_ptr<Transport> transport) : transport_(std::move(transport)) { transport_->set_handler(this); }
 
 void RawPeer::send(std::string_view octets) {
   out_.append_copy(octets);
@@ -182,13 +182,16 @@ void RawPeer::on_ready(Transport&, bool readable, bool writable) noexcept {
 
 void RawPeer::read() noexcept {
   std::byte buf[16384];
-  for (;;) {
+  bool news = false;
+  while (!over()) {
     const IoResult r = transport_->read(buf);
+    if (r.status == IoStatus::again) break;
+    news = true;
     if (r.status == IoStatus::eof) eof_ = true;
     if (r.status == IoStatus::error) reset_ = true;
-    if (r.status != IoStatus::ok) return;
-    got_.append(reinterpret_cast<const char*>(buf), r.n);
+    if (r.status == IoStatus::ok) got_.append(reinterpret_cast<const char*>(buf), r.n);
   }
+  if (news && on_input) on_input(*this);
 }
 
 void RawPeer::write() noexcept {

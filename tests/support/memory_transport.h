@@ -89,10 +89,10 @@ class MemoryTransport final : public Transport, Task {
   bool failed_ = false;
 };
 
-/// The other end of a session under test: sends octets as given and keeps what comes.
+/// The other end of what is under test: sends octets as given and keeps what comes. Over any transport.
 class RawPeer final : TransportHandler {
  public:
-  explicit RawPeer(MemoryTransport::Ptr transport);
+  explicit RawPeer(std::unique_ptr<Transport> transport);
 
   void send(std::string_view octets);
   void finish();                       ///< ends our side when everything is sent
@@ -105,15 +105,17 @@ class RawPeer final : TransportHandler {
   bool eof() const noexcept { return eof_; }              ///< the session ended its side in order
   bool was_reset() const noexcept { return reset_; }      ///< the session reset the connection
   bool over() const noexcept { return eof_ || reset_; }
-  MemoryTransport& transport() noexcept { return *transport_; }
+  Transport& transport() noexcept { return *transport_; }
+  std::function<void(RawPeer&)> on_input;  ///< after something came, the end included
 
  private:
+  void on_open(Transport&) noexcept override { write(); }
   void on_ready(Transport&, bool readable, bool writable) noexcept override;
-  void on_open_failed(Transport&, Fault, std::string_view) noexcept override {}
+  void on_open_failed(Transport&, Fault, std::string_view) noexcept override { reset_ = true; }
   void read() noexcept;
   void write() noexcept;
 
-  MemoryTransport::Ptr transport_;
+  std::unique_ptr<Transport> transport_;
   Chain out_;
   std::string got_;
   bool paused_ = false, eof_ = false, reset_ = false, finish_ = false;

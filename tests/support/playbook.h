@@ -27,7 +27,7 @@ using Fields = std::vector<std::pair<std::string_view, std::string_view>>;
 /// One cluster with `origins` origins and one route to it.
 config::Config one_cluster(unsigned origins = 1);
 
-class Playbook : GenerationOwner, ExchangeObserver {
+class Playbook final : GenerationOwner, ExchangeObserver {
  public:
   explicit Playbook(config::Config config = one_cluster());
   ~Playbook();

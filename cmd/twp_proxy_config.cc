@@ -1,0 +1,178 @@
+#include "cmd/twp_proxy_config.h"
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <thread>
+
+#include "certs/leaf.h"
+#include "certs/name.h"
+#include "certs/pem.h"
+#include "config/load.h"
+#include "config/url.h"
+#include "config/validate.h"
+
+namespace twp::cli {
+namespace {
+
+config::Config from_flags(const ProxyArguments& a) {
+  config::Config c;
+  for (const std::string& url : a.listen) {
+    config::Listener& l = c.listeners.emplace_back();
+    l.url = url;
+    const auto parsed = config::parse_listen_url(url);
+    if (!parsed || parsed->scheme == config::Scheme::http) continue;
+    l.tls.emplace();
+    l.tls->cert = a.cert;
+    l.tls->key = a.key;
+    l.tls->ca = a.ca;
+  }
+  config::Cluster& k = c.clusters.emplace_back();
+  k.name = "origin";
+  for (const std::string& url : a.to) k.origins.push_back({url, 1});
+  c.routes.emplace_back().cluster = k.name;
+  return c;
+}
+
+// Flags that `run` has too, as the keys they set.
+std::vector<std::string> shared_flags(const ProxyArguments& a) {
+  std::vector<std::string> out;
+  const auto add = [&out](const char* key, const std::string& value) {
+    if (!value.empty()) out.push_back(std::string(key) + "=" + value);
+  };
+  add("workers", a.workers);
+  add("admin", a.admin);
+  add("inspect", a.inspect);
+  add("access_log.file", a.access_log);
+  add("key_log", a.key_log);
+  add("timeouts.drain", a.drain_timeout);
+  add("tcp.congestion", a.congestion);
+  add("cluster.http", a.origin_http);
+  add("cluster.ca", a.origin_ca);
+  if (a.origin_insecure) add("cluster.insecure", "true");
+  out.insert(out.end(), a.sets.begin(), a.sets.end());
+  return out;
+}
+
+/// Bytes as a file that only this process has: the key of an issued certificate never reaches a disk.
+Result<std::string> memory_file(const char* name, const std::string& bytes) {
+  const int fd = ::memfd_create(name, MFD_CLOEXEC);
+  if (fd < 0) return fail(Fault::io_error, "cannot make a file in memory: " + errno_text(errno));
+  if (::write(fd, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
+    ::close(fd);
+    return fail(Fault::io_error, "cannot write a file in memory: " + errno_text(errno));
+  }
+  return "/proc/self/fd/" + std::to_string(fd);
+}
+
+/// The names a client may use for a listener: its address and, on loopback and on every interface, the local ones.
+std::vector<std::string> leaf_names(const config::Url& url) {
+  const Address at = config::listen_address(url);
+  const bool any = at.ip() == "0.0.0.0" || at.ip() == "::";
+  if (!any && !at.is_loopback()) return {at.ip()};
+  std::vector<std::string> names = {"localhost", "127.0.0.1", "::1"};
+  if (!any) names.push_back(at.ip());
+  char host[256] = "";
+  if (any && ::gethostname(host, sizeof host - 1) == 0 && certs::parse_name(host)) names.emplace_back(host);
+  return names;
+}
+
+class MemoryFiles {
+ public:
+  ~MemoryFiles() {
+    for (const std::string& path : paths_) ::close(std::stoi(path.substr(path.find_last_of('/') + 1)));
+  }
+  Result<std::string> add(const char* name, const std::string& bytes) {
+    auto path = memory_file(name, bytes);
+    if (path) paths_.push_back(*path);
+    return path;
+  }
+
+ private:
+  std::vector<std::string> paths_;
+};
+
+Result<void> issue_leaf(config::Listener& l, MemoryFiles& files) {
+  auto authority = certs::Authority::load(l.tls->ca);
+  if (!authority) return std::unexpected(authority.error());
+  auto issuer = certs::Issuer::create(*authority);
+  if (!issuer) return std::unexpected(issuer.error());
+  const auto url = config::parse_listen_url(l.url);
+  const auto texts = leaf_names(*url);
+  const auto names = certs::parse_names(texts);
+  if (!names) return std::unexpected(names.error());
+  auto leaf = issuer->issue(*names);
+  if (!leaf) return std::unexpected(leaf.error());
+  auto leaf_pem = certs::to_pem(leaf->get());
+  auto chain_pem = certs::to_pem(issuer->chain());
+  auto key_pem = certs::key_to_pem(issuer->leaf_key());
+  if (!leaf_pem || !chain_pem || !key_pem) return fail(Fault::internal, l.tls->ca + ": cannot encode a certificate");
+  auto cert = files.add("twp-cert", *leaf_pem + *chain_pem);
+  auto key = files.add("twp-key", *key_pem);
+  if (!cert || !key) return std::unexpected(!cert ? cert.error() : key.error());
+  l.tls->cert = {*cert};
+  l.tls->key = {*key};
+  return {};
+}
+
+std::unexpected<Error> bad(const std::string& key, const Error& e) { return fail(Fault::bad_config, key + ": " + e.what); }
+
+Result<void> check_bundles(const config::Config& c) {
+  for (std::size_t i = 0; i < c.clusters.size(); ++i) {
+    if (c.clusters[i].ca.empty()) continue;
+    if (auto chain = certs::load_chain(c.clusters[i].ca); !chain)
+      return bad("cluster[" + std::to_string(i) + "].ca", chain.error());
+  }
+  for (std::size_t i = 0; i < c.listeners.size(); ++i) {
+    const auto& tls = c.listeners[i].tls;
+    if (!tls || tls->client_ca.empty()) continue;
+    if (auto chain = certs::load_chain(tls->client_ca); !chain)
+      return bad("listener[" + std::to_string(i) + "].tls.client_ca", chain.error());
+  }
+  return {};
+}
+
+}  // namespace
+
+unsigned usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+ConfigOrErrors make_config(const ProxyArguments& a) {
+  config::Loaded loaded;
+  if (a.file.empty())
+    loaded.config = from_flags(a);
+  else
+    loaded = config::load_file(a.file);
+  if (!loaded.ok()) return std::unexpected(loaded.errors);
+  std::vector<std::string> errors;
+  for (const std::string& assignment : shared_flags(a))
+    if (std::string wrong = config::set(loaded.config, assignment); !wrong.empty()) errors.push_back(std::move(wrong));
+  if (!errors.empty()) return std::unexpected(errors);
+  for (const config::Problem& p : config::validate(loaded.config))
+    errors.push_back(p.path.empty() ? p.what : p.path + ": " + p.what);
+  if (!errors.empty()) return std::unexpected(errors);
+  return std::move(loaded.config);
+}
+
+Result<std::shared_ptr<const Snapshot>> prepare(config::Config config, const ProcessSecrets& secrets) {
+  if (config.workers == 0) config.workers = usable_cores();
+  if (auto ok = check_bundles(config); !ok) return std::unexpected(ok.error());
+  MemoryFiles files;
+  for (std::size_t i = 0; i < config.listeners.size(); ++i) {
+    config::Listener& l = config.listeners[i];
+    if (!l.tls || l.tls->ca.empty()) continue;
+    if (auto ok = issue_leaf(l, files); !ok) return bad("listener[" + std::to_string(i) + "].tls.ca", ok.error());
+  }
+  auto snapshot = Snapshot::prepare(std::move(config), secrets);
+  if (!snapshot) return fail(Fault::bad_config, snapshot.error().what);
+  return snapshot;
+}
+
+}  // namespace twp::cli

@@ -1,0 +1,555 @@
+"""twp-proxy as a person or a script uses it: flags, exit statuses, messages, signals, admin, access log."""
+import contextlib
+import http.client
+import http.server
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+BIN = os.environ.get("TWP_BIN_DIR", os.path.join(os.path.dirname(__file__), "../../build/dev/bin"))
+PROXY = os.path.join(BIN, "twp-proxy")
+CERTGEN = os.path.join(BIN, "twp-certgen")
+DEADLINE = 60  # seconds; only a broken program gets near it
+
+
+def wait_for(what, condition):
+    end = time.monotonic() + DEADLINE
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.01)
+    raise AssertionError(f"not within {DEADLINE} s: {what}")
+
+
+def command(*args, **kwargs):
+    return subprocess.run([PROXY, *args], capture_output=True, text=True, timeout=DEADLINE, **kwargs)
+
+
+class Origin:
+    """Answers GET with its name. GET /wait answers when `gate` is set."""
+
+    def __init__(self, name):
+        self.gate = threading.Event()
+        self.waiting = threading.Event()
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                if self.path == "/wait":
+                    outer.waiting.set()
+                    outer.gate.wait(DEADLINE)
+                body = name.encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *args):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.server.handle_error = lambda *args: None  # a proxy that stops hangs up
+        self.url = "http://127.0.0.1:%d" % self.server.server_port
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+    def close(self):
+        self.gate.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class Running:
+    """A twp-proxy that has said it is ready."""
+
+    def __init__(self, *args):
+        read, write = os.pipe()
+        self.stderr = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen([PROXY, *args, "--ready-fd", str(write)], pass_fds=(write,), stderr=self.stderr,
+                                        stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+        os.close(write)
+        with os.fdopen(read) as pipe:
+            line = pipe.readline()
+        if not line:
+            self.process.wait(DEADLINE)
+            raise AssertionError("not ready: " + self.errors())
+        self.ready = json.loads(line)
+        self.port = int(self.ready["listen"][0].rsplit(":", 1)[1])
+        self.admin_port = int(self.ready["admin"].rsplit(":", 1)[1]) if self.ready["admin"] else None
+
+    def errors(self):
+        self.stderr.seek(0)
+        return self.stderr.read()
+
+    def get(self, path="/", port=None, headers={}, method="GET"):
+        connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=DEADLINE)
+        with contextlib.closing(connection):
+            connection.request(method, path, headers=headers)
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+
+    def admin(self, path, **kwargs):
+        return self.get(path, self.admin_port, **kwargs)
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def wait(self):
+        return self.process.wait(DEADLINE)
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.stderr.close()
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="twp-cli-")
+        self.addCleanup(shutil.rmtree, self.dir)
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w") as f:
+            f.write(text)
+        return self.path(name)
+
+    def origin(self, name="hello"):
+        origin = Origin(name)
+        self.addCleanup(origin.close)
+        return origin
+
+    def running(self, *args):
+        proxy = Running(*args)
+        self.addCleanup(proxy.close)
+        return proxy
+
+    def reverse(self, to, *args):
+        return self.running("reverse", "--listen", "http://127.0.0.1:0", "--to", to, *args)
+
+    def assert_fails(self, result, status, *parts):
+        self.assertEqual(result.returncode, status, result.stderr)
+        self.assertEqual(result.stdout, "")
+        lines = result.stderr.splitlines()
+        self.assertEqual(len(lines), 1, result.stderr)
+        for part in parts:
+            self.assertIn(part, lines[0])
+
+
+MINIMAL = """[[listener]]
+url = "http://127.0.0.1:0"
+[[cluster]]
+name = "a"
+origin = [{{url = "{0}"}}]
+[[route]]
+cluster = "a"
+"""
+
+
+class Usage(Case):
+    def test_help_and_version(self):
+        result = command("--help")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        for word in ("reverse", "run", "check", "config", "reload", "Examples:", "Exit status"):
+            self.assertIn(word, result.stdout)
+        for sub in ("reverse", "run", "check", "reload"):
+            self.assertEqual(command(sub, "--help").returncode, 0)
+        result = command("--version")
+        self.assertEqual(result.returncode, 0)
+        self.assertRegex(result.stdout, r"^twp-proxy \d+\.\d+\.\d+ \(")
+        self.assertIn("event", result.stdout)
+
+    def test_bad_usage(self):
+        for args in ([], ["nonsense"], ["reverse"], ["reverse", "--listen", "http://127.0.0.1:0"], ["run"], ["reload"],
+                     ["reverse", "--listen", "http://127.0.0.1:0", "--to", "http://127.0.0.1:1", "--nonsense"],
+                     ["reverse", "--listen", "http://127.0.0.1:0", "--to", "http://127.0.0.1:1", "--ready-fd", "99"]):
+            self.assert_fails(command(*args), 2, "twp-proxy: ")
+
+    def test_bad_values(self):
+        base = ["--listen", "http://127.0.0.1:0", "--to", "http://127.0.0.1:1"]
+        for args, part in (
+                (["--listen", "127.0.0.1:80", "--to", "http://a"], "listener[0].url: '127.0.0.1:80': expected a URL"),
+                (["--listen", "http://127.0.0.1:0", "--to", "http://a/x"], "cluster[0].origin[0].url: 'http://a/x': an origin has no path"),
+                (["--listen", "https://127.0.0.1:0", "--to", "http://a"], "an https listener needs a certificate"),
+                (base + ["--workers", "x"], "workers: expected an integer from 0 to 1024, found 'x'"),
+                (base + ["--set", "limits.max_heat=1"], "did you mean 'limits.max_head'?"),
+                (base + ["--set", "limits.max_head=1"], "limits.max_head: expected a size from 256 to 16MiB"),
+                (base + ["--drain-timeout", "5"], "timeouts.drain: expected a duration"),
+                (base + ["--admin", "http://0.0.0.0:0"], "the admin listener must be on a loopback address"),
+                (base + ["--origin-http", "h9"], "cluster.http: expected one of h1, found 'h9'"),
+                (base + ["--origin-ca", "/nonexistent"], "cluster[0].ca: '/nonexistent': cannot read: No such file"),
+                (base + ["--access-log", "/nonexistent/log"], "access_log.file: '/nonexistent/log'")):
+            self.assert_fails(command("reverse", *args), 2, part)
+
+    def test_certificates(self):
+        ca = self.path("ca")
+        subprocess.run([CERTGEN, "ca", "--out", ca], check=True, capture_output=True)
+        for name in ("a", "b"):
+            subprocess.run([CERTGEN, "leaf", "--ca", ca, "--host", name + ".test", "--out", self.path(name)], check=True, capture_output=True)
+        a, b = self.path("a.pem"), self.path("b-key.pem")
+        base = ["reverse", "--listen", "https://127.0.0.1:0", "--to", "http://127.0.0.1:1"]
+        self.assert_fails(command(*base, "--cert", a, "--key", b), 2, a)
+        self.assert_fails(command(*base, "--cert", a), 2, "expected one key for each certificate: 1 cert, 0 key")
+        self.assert_fails(command(*base, "--cert", a, "--key", self.path("none")), 2, "none", "No such file")
+        self.assert_fails(command(*base, "--ca", self.path("empty")), 2, "empty/ca.pem")
+        text = self.write("text", "no certificate\n")
+        self.assert_fails(command(*base, "--cert", text, "--key", b), 2, text)
+        self.assert_fails(command("reverse", "--listen", "http://127.0.0.1:0", "--to", "https://127.0.0.1:1", "--origin-ca", text), 2,
+                          "cluster[0].ca", text)
+
+    def test_port_in_use(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            url = "http://127.0.0.1:%d" % port
+            self.assert_fails(command("reverse", "--listen", url, "--to", "http://127.0.0.1:1"), 1,
+                              "127.0.0.1:%d: Address already in use" % port)
+            self.assert_fails(command("reverse", "--listen", "http://127.0.0.1:0", "--to", "http://127.0.0.1:1", "--admin", url,
+                                      "--set", "log_level=error"), 1, "admin", "Address already in use")
+
+
+class Files(Case):
+    def test_bad_file_says_where(self):
+        bad = self.write("bad.toml", MINIMAL.format("http://127.0.0.1:1") + "[limits]\nmax_head = 1\nnonsense = 2\n")
+        for args in (["check", "-c", bad], ["run", "-c", bad], ["config", "run", "-c", bad]):
+            result = command(*args)
+            self.assertEqual((result.returncode, result.stdout), (2, ""))
+            self.assertEqual(result.stderr.splitlines(), [
+                f"twp-proxy: {bad}:9:12: limits.max_head: expected a size from 256 to 16MiB such as \"64KiB\", found 1",
+                f"twp-proxy: {bad}:10:1: limits.nonsense: unknown key"])
+        self.assert_fails(command("check", "-c", self.path("none.toml")), 2, "none.toml: cannot read: No such file")
+
+    @unittest.skipUnless(shutil.which("strace"), "needs strace")
+    def test_bad_file_opens_no_socket(self):
+        bad = self.write("bad.toml", MINIMAL.format("ftp://127.0.0.1:1"))
+        good = self.write("good.toml", MINIMAL.format("http://127.0.0.1:1"))
+        for args, status in ((["run", "-c", bad], 2), (["check", "-c", bad], 2), (["check", "-c", good], 0)):
+            trace = self.path("trace")
+            result = subprocess.run(["strace", "-f", "-o", trace, "-e", "trace=execve,socket,bind,listen", PROXY, *args],
+                                    capture_output=True, timeout=DEADLINE)
+            with open(trace) as f:
+                text = f.read()
+            if "execve(" not in text:
+                self.skipTest("strace may not trace here")
+            self.assertEqual(result.returncode, status)
+            for call in ("socket(", "bind(", "listen("):
+                self.assertNotIn(call, text)
+
+    def test_check(self):
+        good = self.write("good.toml", MINIMAL.format("http://127.0.0.1:1"))
+        result = command("check", "-c", good)
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, good + ": ok\n", ""))
+
+    def test_config_prints_what_run_takes(self):
+        origin = self.origin("from a file")
+        result = command("config", "reverse", "--listen", "http://127.0.0.1:0", "--to", origin.url, "--workers", "1",
+                         "--set", "limits.max_head=32KiB", "--set", "forwarding.trusted=10.0.0.0/8,::1")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn('max_head = "32KiB"', result.stdout)
+        self.assertIn('trusted = ["10.0.0.0/8", "::1"]', result.stdout)
+        file = self.write("twp.toml", result.stdout)
+        self.assertEqual(command("config", "run", "-c", file).stdout, result.stdout)
+        self.assertEqual(self.running("run", "-c", file).get(), (200, "from a file"))
+
+
+class Serving(Case):
+    def test_ready_line(self):
+        origin = self.origin()
+        process = subprocess.Popen([PROXY, "reverse", "--listen", "http://127.0.0.1:0", "--listen", "http://127.0.0.1:0", "--to", origin.url,
+                                    "--print-listen"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            ready = json.loads(process.stdout.readline())
+            self.assertEqual(sorted(ready), ["admin", "listen", "pid", "program", "ready"])
+            self.assertEqual((ready["ready"], ready["admin"], ready["pid"]), (True, None, process.pid))
+            self.assertEqual(len(set(ready["listen"])), 2)
+            for url in ready["listen"]:
+                socket.create_connection(("127.0.0.1", int(url.rsplit(":", 1)[1])), DEADLINE).close()
+        finally:
+            process.terminate()
+            _, errors = process.communicate(timeout=DEADLINE)
+        self.assertEqual(process.returncode, 0)
+        self.assertRegex(errors, r"(?m)^twp-proxy: info: listening on http://127\.0\.0\.1:\d+ http://127\.0\.0\.1:\d+, \d+ workers?, to ")
+
+    def test_https_with_a_certificate_issued_at_start(self):
+        ca = self.path("ca")
+        subprocess.run([CERTGEN, "ca", "--out", ca], check=True, capture_output=True)
+        origin = self.origin("secret")
+        proxy = self.running("reverse", "--listen", "https://127.0.0.1:0", "--ca", ca, "--to", origin.url)
+        self.assertTrue(proxy.ready["listen"][0].startswith("https://127.0.0.1:"))
+        context = ssl.create_default_context(cafile=os.path.join(ca, "ca.pem"))
+        for name in ("127.0.0.1", "localhost"):
+            with contextlib.closing(http.client.HTTPSConnection(name, proxy.port, context=context, timeout=DEADLINE)) as c:
+                c.request("GET", "/")
+                self.assertEqual(c.getresponse().read(), b"secret")
+        # Certificates issued again by a reload are trusted too.
+        proxy.signal(signal.SIGHUP)
+        wait_for("the reload", lambda: "reloaded" in proxy.errors())
+        with contextlib.closing(http.client.HTTPSConnection("127.0.0.1", proxy.port, context=context, timeout=DEADLINE)) as c:
+            c.request("GET", "/")
+            self.assertEqual(c.getresponse().status, 200)
+
+    def test_admin(self):
+        origin = self.origin()
+        proxy = self.reverse(origin.url, "--workers", "2", "--admin", "http://127.0.0.1:0")
+        for _ in range(5):
+            self.assertEqual(proxy.get()[0], 200)
+        self.assertEqual(proxy.admin("/healthz"), (200, "ok\n"))
+        self.assertEqual(proxy.admin("/nothing")[0], 404)
+        self.assertEqual(proxy.admin("/metrics", method="POST")[0], 405)
+        self.assertEqual(proxy.admin("/metrics", method="HEAD"), (200, ""))
+        self.assertEqual(proxy.admin("/metrics", headers={"Host": "rebound.example"})[0], 421)
+
+        status, text = proxy.admin("/metrics")
+        self.assertEqual(status, 200)
+        values, types = {}, {}
+        for line in text.splitlines():
+            if line.startswith("# TYPE "):
+                types[line.split()[2]] = line.split()[3]
+            elif not line.startswith("# HELP "):
+                m = re.fullmatch(r'([a-z_]+)(\{[a-z]+="[^"]*"(?:,[a-z]+="[^"]*")*\})? ([0-9.]+)', line)
+                self.assertIsNotNone(m, line)
+                self.assertIn(m[1], types, "a sample before its TYPE")
+                values[m[1] + (m[2] or "")] = float(m[3])
+        for name, kind in types.items():
+            self.assertEqual(kind == "counter", name.endswith("_total"), name)
+        self.assertEqual(values["twp_workers"], 2)
+        self.assertEqual(values["twp_requests_total"], 5)
+        self.assertEqual(values['twp_responses_total{class="2xx"}'], 5)
+        self.assertEqual(values['twp_exchange_ends_total{fault="ok"}'], 5)
+        self.assertEqual(values["twp_response_body_bytes_total"], 25)
+        self.assertEqual(values["twp_exchanges_active"], 0)
+        self.assertGreater(values["process_open_fds"], 5)
+        self.assertAlmostEqual(values["process_start_time_seconds"], time.time(), delta=DEADLINE)
+
+        memory = json.loads(proxy.admin("/memory")[1])
+        self.assertEqual(len(memory["workers"]), 2)
+        self.assertGreater(memory["rss_bytes"], 0)
+
+    def test_access_log(self):
+        origin = self.origin()
+        log = self.path("access.log")
+        proxy = self.reverse(origin.url, "--access-log", log)
+
+        def lines(file, n):
+            def read():
+                with open(file, "rb") as f:
+                    all_lines = f.read().splitlines()
+                return all_lines if len(all_lines) >= n else None
+            return wait_for(f"{n} lines in the access log", read)
+
+        with socket.create_connection(("127.0.0.1", proxy.port), DEADLINE) as s:
+            s.sendall(b"GET /%0d%0aFAKE%20200\"\\ HTTP/1.1\r\nHost: a.test\r\nUser-Agent: q\"uote\\ \xe9\r\nReferer: r\r\nConnection: close\r\n\r\n")
+            while s.recv(65536):
+                pass
+        with socket.create_connection(("127.0.0.1", proxy.port), DEADLINE) as s:
+            s.sendall(b"GET / HTTP/1.1\r\nHost: a.test\r\nBad\x1bName: x\r\n\r\n")
+            while s.recv(65536):
+                pass
+        got = lines(log, 2)
+        self.assertEqual(len(got), 2)
+        for line in got:
+            self.assertRegex(line, rb"\A[\x20-\x7e]+\Z")
+        first, second = map(json.loads, got)
+        self.assertEqual((first["path"], first["host"], first["status"]), ('/%0d%0aFAKE%20200"\\', "a.test", 200))
+        self.assertEqual((first["user_agent"], first["referer"], first["fault"]), ('q"uote\\ \xe9', "r", "ok"))
+        self.assertEqual((second["status"], second["fault"]), (400, "bad-header"))
+
+        os.rename(log, log + ".1")
+        proxy.signal(signal.SIGHUP)
+        wait_for("the new file", lambda: os.path.exists(log))
+        self.assertEqual(proxy.get("/after")[0], 200)
+        self.assertEqual(json.loads(lines(log, 1)[0])["path"], "/after")
+        self.assertEqual(len(lines(log + ".1", 2)), 2)
+
+
+class Signals(Case):
+    def test_reload_swaps_and_drops_nothing(self):
+        one, two = self.origin("one"), self.origin("two")
+        file = self.write("twp.toml", "workers = 2\n" + MINIMAL.format(one.url))
+        pid_file = self.path("pid")
+        proxy = self.running("run", "-c", file, "--pid-file", pid_file)
+        with open(pid_file) as f:
+            self.assertEqual(int(f.read()), proxy.process.pid)
+        answers, failures, stop = [], [], threading.Event()
+
+        def ask():
+            connection = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=DEADLINE)
+            try:
+                while not stop.is_set():
+                    connection.request("GET", "/")
+                    response = connection.getresponse()
+                    answers.append(response.read())
+                    if response.status != 200:
+                        failures.append(response.status)
+            except Exception as e:  # reported by the main thread
+                failures.append(repr(e))
+            connection.close()
+
+        clients = [threading.Thread(target=ask) for _ in range(4)]
+        for c in clients:
+            c.start()
+        try:
+            for i in range(20):
+                seen = len(answers)
+                self.write("twp.toml", "workers = 2\n" + MINIMAL.format((one, two)[i % 2 == 0].url))
+                if i % 2 == 0:
+                    proxy.signal(signal.SIGHUP)
+                else:
+                    self.assertEqual(command("reload", "--pid-file", pid_file).returncode, 0)
+                wait_for("the reload", lambda: proxy.errors().count("reloaded") == i + 1)
+                wait_for("answers after the reload", lambda: failures or len(answers) > seen + 8)
+        finally:
+            stop.set()
+            for c in clients:
+                c.join()
+        self.assertEqual(failures, [])
+        self.assertEqual(set(answers), {b"one", b"two"})
+        self.assertEqual(proxy.get(), (200, "one"))
+
+        # Errors keep what there is and say where they are.
+        self.write("twp.toml", "workers = 2\nnonsense = 1\n" + MINIMAL.format(two.url))
+        self.assertEqual(command("reload", str(proxy.process.pid)).returncode, 0)
+        wait_for("the complaint", lambda: f"{file}:2:1: nonsense: unknown key" in proxy.errors())
+        wait_for("the decision", lambda: "the old configuration stays" in proxy.errors())
+        self.assertEqual(proxy.get(), (200, "one"))
+
+        # Some keys need a restart: the rest is taken, and a warning says so.
+        self.write("twp.toml", "workers = 1\n" + MINIMAL.format(two.url))
+        proxy.signal(signal.SIGHUP)
+        wait_for("the warning", lambda: "needs a restart to change: workers" in proxy.errors())
+        wait_for("the reload", lambda: proxy.errors().count("reloaded") == 21)
+        self.assertEqual(proxy.get(), (200, "two"))
+
+        proxy.signal(signal.SIGTERM)
+        self.assertEqual(proxy.wait(), 0)
+        self.assertFalse(os.path.exists(pid_file))
+
+    def test_reload_hits_nothing_else(self):
+        self.assert_fails(command("reload", str(os.getpid())), 1, "not twp-proxy")
+        self.assert_fails(command("reload", "--pid-file", self.path("none")), 1, "none")
+        self.assert_fails(command("reload", "--pid-file", self.write("pid", "x\n")), 2, "pid:1:1: expected a process id")
+        with subprocess.Popen(["true"]) as gone:
+            gone.wait()
+        self.assert_fails(command("reload", str(gone.pid)), 1, "there is no such process")
+
+    def in_flight(self, *args):
+        """A proxy with a request that the origin has and has not answered."""
+        origin = self.origin("late")
+        proxy = self.reverse(origin.url, "--admin", "http://127.0.0.1:0", *args)
+        result = []
+
+        def ask():
+            try:
+                result.append(proxy.get("/wait"))
+            except Exception as e:
+                result.append(e)
+
+        client = threading.Thread(target=ask)
+        client.start()
+        self.addCleanup(client.join)
+        self.addCleanup(origin.gate.set)
+        self.assertTrue(origin.waiting.wait(DEADLINE))
+        return origin, proxy, client, result
+
+    def test_drain_finishes_what_is_in_flight(self):
+        origin, proxy, client, result = self.in_flight()
+        proxy.signal(signal.SIGTERM)
+        self.assertEqual(wait_for("healthz to change", lambda: (lambda r: r if r[0] != 200 else None)(proxy.admin("/healthz"))),
+                         (503, "draining\n"))
+
+        def refused():
+            try:
+                socket.create_connection(("127.0.0.1", proxy.port), DEADLINE).close()
+                return False
+            except ConnectionRefusedError:
+                return True
+
+        wait_for("the listener to close", refused)
+        self.assertIsNone(proxy.process.poll())
+        origin.gate.set()
+        client.join(DEADLINE)
+        self.assertEqual(result, [(200, "late")])
+        self.assertEqual(proxy.wait(), 0)
+
+    def test_second_signal_stops_at_once(self):
+        _, proxy, client, result = self.in_flight("--drain-timeout", "1h")
+        proxy.signal(signal.SIGINT)
+        wait_for("the drain", lambda: "draining" in proxy.errors())
+        proxy.signal(signal.SIGINT)
+        self.assertEqual(proxy.wait(), 0)
+        client.join(DEADLINE)
+        self.assertNotEqual(result, [(200, "late")])
+
+    def test_drain_is_bounded(self):
+        _, proxy, client, result = self.in_flight("--drain-timeout", "200ms")
+        proxy.signal(signal.SIGTERM)
+        self.assertEqual(proxy.wait(), 0)
+        self.assertIn("drain timeout", proxy.errors())
+        client.join(DEADLINE)
+        self.assertNotEqual(result, [(200, "late")])
+
+
+class Completions(Case):
+    """scripts/completions/PROGRAM.bash offers every flag and subcommand that the program has, and no other."""
+
+    FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts/completions")
+
+    def help(self, program, *subcommand):
+        return subprocess.run([os.path.join(BIN, program), *subcommand, "--help"], capture_output=True, text=True, check=True).stdout
+
+    def flags(self, text):
+        options = text.split("\nExamples:")[0]
+        return set(re.findall(r"(?m)^ {1,4}(?:-\w,)?(--[a-z0-9-]+)", options)) | set(re.findall(r"(?m)^ {1,4}-\w,(--[a-z0-9-]+)", options))
+
+    def subcommands(self, text):
+        part = re.search(r"(?is)\nSubcommands:\n(.*?)(\n\n|\Z)", text)
+        return set(re.findall(r"(?m)^ {2}([a-z]+)\b", part[1])) if part else set()
+
+    def complete(self, program, *words):
+        script = ('source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _%s "$1" "${@: -1}" "${@: -2:1}"; printf "%%s\\n" "${COMPREPLY[@]}"'
+                  % program.replace("-", "_"))
+        out = subprocess.run(["bash", "-c", script, "bash", os.path.join(self.FOLDER, program + ".bash"), program, *words],
+                             capture_output=True, text=True, check=True)
+        self.assertEqual(out.stderr, "")
+        return set(out.stdout.split())
+
+    def check(self, program):
+        top = self.help(program)
+        self.assertEqual({c for c in self.complete(program, "--")}, self.flags(top), program)
+        subcommands = self.subcommands(top)
+        if subcommands:
+            self.assertEqual(self.complete(program, ""), subcommands | self.flags(top))
+        for sub in subcommands:
+            text = self.help(program, sub)
+            inner = self.subcommands(text)
+            self.assertEqual(self.complete(program, sub, "--"), self.flags(text), f"{program} {sub}")
+            for deeper in inner:
+                self.assertEqual(self.complete(program, sub, deeper, "--"), self.flags(self.help(program, sub, deeper)), f"{program} {sub} {deeper}")
+
+    def test_every_flag_is_offered(self):
+        scripts = sorted(os.listdir(self.FOLDER))
+        self.assertIn("twp-proxy.bash", scripts)
+        for script in scripts:
+            program = script.removesuffix(".bash")
+            with self.subTest(program):
+                self.check(program)
+
+
+if __name__ == "__main__":
+    unittest.main()
