@@ -35,10 +35,12 @@ class H1Server final : public H1Connection {
   void after_stream(Fault why, bool complete) noexcept override;
   Fault peer_gone(Fault f) const noexcept override { return f == Fault::peer_reset ? Fault::client_reset : Fault::client_closed; }
   /// A client that was never told to go on does not send the body that we said we do not want.
-  bool gives_up_rest() const noexcept override { return expects_continue_; }
+  bool gives_up_rest() const noexcept override { return waits_for_continue(); }
   void on_timer() noexcept override;
 
   bool wait_for_head() noexcept;
+  /// Asked whether to send its body, was not told to, and has not begun all the same.
+  bool waits_for_continue() const noexcept { return expects_continue_ && body_total_ == 0; }
   void start_request(Head&& head, const MessageInfo& info) noexcept;
   void choose_framing(const Head& head, twp::End end, WriteInfo& info) noexcept;
   void send_interim(const Head& head);
@@ -269,7 +271,7 @@ void H1Server::drain() noexcept {
 bool H1Server::body_too_slow() noexcept {
   const Instant elapsed = worker_.now() - body_since_;
   if (elapsed < static_cast<Instant>(limits_.body_rate_window.count())) return false;
-  const bool slow = limits_.min_body_rate != 0 && !starved_ && credit_ > 0 && !expects_continue_ &&
+  const bool slow = limits_.min_body_rate != 0 && !starved_ && credit_ > 0 && !waits_for_continue() &&
                     recv_framing_ != Framing::tunnel &&
                     static_cast<double>(body_octets_) < limits_.min_body_rate * (static_cast<double>(elapsed) * 1e-9);
   body_since_ = worker_.now();

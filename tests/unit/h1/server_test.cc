@@ -1,4 +1,7 @@
 // The server role over memory transports: requests in, responses out, and everything that may go wrong.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
@@ -263,6 +266,21 @@ BOOST_AUTO_TEST_CASE(a14_a_refused_expectation_closes) {
   BOOST_TEST(rig.stream().gone);
   BOOST_TEST(log_word(rig.stream().fault) == "early-response");
   BOOST_TEST(rig.owner.gone);
+}
+
+BOOST_AUTO_TEST_CASE(an_upload_that_did_not_wait_for_continue_goes_on) {
+  HttpLimits limits;
+  limits.body_rate_window = milliseconds(50);
+  ServerRig rig(limits);
+  rig.start();
+  rig.play(kPost + "Expect: 100-continue\r\nContent-Length: 9\r\n\r\nbegun");
+  rig.stream().respond(200, "ok");
+  run_quiet(rig.worker);
+  BOOST_TEST(!rig.stream().gone);
+  // But it is held to the minimum rate as any other.
+  BOOST_TEST(run_until(rig.worker, [&] { return rig.stream().gone; }));
+  BOOST_TEST(log_word(rig.stream().fault) == "too-slow");
+  BOOST_TEST(run_until(rig.worker, [&] { return rig.peer->eof(); }));
 }
 
 BOOST_AUTO_TEST_CASE(an_early_response_leaves_while_the_upload_goes_on) {
@@ -598,6 +616,43 @@ BOOST_DATA_TEST_CASE(refusals, bdata::make(kRefused), row) {
     } else {
       BOOST_TEST(log_word(rig.stream().fault) == log_word(row.fault));
     }
+  }
+}
+
+/// What the program says on standard error while `f` runs.
+std::string said(const std::function<void()>& f) {
+  const int file = memfd_create("stderr", MFD_CLOEXEC);
+  const int old = dup(STDERR_FILENO);
+  dup2(file, STDERR_FILENO);
+  f();
+  dup2(old, STDERR_FILENO);
+  close(old);
+  std::string text(4096, '\0');
+  const ssize_t n = pread(file, text.data(), text.size(), 0);
+  close(file);
+  text.resize(n < 0 ? 0 : static_cast<std::size_t>(n));
+  return text;
+}
+
+BOOST_AUTO_TEST_CASE(the_log_names_limit_value_and_key) {
+  const std::pair<std::size_t, const char*> rows[] = {{0, "limits.max_target = 20, seen 31 (raise limits.max_target)"},
+                                                      {1, "limits.max_head = 300, seen 432 (raise limits.max_head)"},
+                                                      {3, "limits.max_fields = 5, seen 6 (raise limits.max_fields)"},
+                                                      {4, "limits.max_body = 50, seen 51 (raise limits.max_body)"},
+                                                      {5, "limits.max_body = 50, seen 51 (raise limits.max_body)"},
+                                                      {6, "limits.max_trailer = 30, seen 47 (raise limits.max_trailer)"}};
+  for (const auto& [i, want] : rows) {
+    // Lines that a peer can provoke are limited to some a second: earlier tests may have used them up.
+    std::string text;
+    const Instant end = monotonic_now() + 5'000'000'000u;
+    while (!contains(text, want) && monotonic_now() < end) {
+      text = said([&] {
+        ServerRig rig(small_limits());
+        rig.start();
+        rig.play(kRefused[i].octets);
+      });
+    }
+    BOOST_TEST(contains(text, want), text);
   }
 }
 
