@@ -56,6 +56,8 @@ Result<void> Driver::prepare() {
     target_.tls_context = tls_.get();
   }
   limits_.stream_idle_timeout = std::max<Duration>(limits_.stream_idle_timeout, p.timeout);
+  // A slow reader takes its share every 20 ms: the window must hold more than one share.
+  limits_.stream_window = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(p.read_rate / 20, limits_.stream_window, 1u << 30));
   target_.limits = &limits_;
   target_.connect_timeout = std::min<Duration>(p.timeout, std::chrono::seconds(10));
   build_request();

@@ -76,6 +76,7 @@ void HttpLane::on_sent(Stream& s, std::size_t n) noexcept {
 void HttpLane::on_head(Stream& s, Head&& head, End end) noexcept {
   if (head.is_interim()) return;
   status_ = head.status;
+  connection_.note_answer();
   if (head.body.is_exact()) expected_ = static_cast<std::int64_t>(head.body.n);
   if (to_send_ != 0 || queued_ != 0) driver_.note_early();
   if (driver_.load().check_hash) hash_ = BodyHash();
@@ -151,7 +152,7 @@ void WsLane::attach() noexcept {
 void WsLane::on_head(Stream& s, Head&& head, End end) noexcept {
   if (head.is_interim()) return;
   const std::string_view accept = head.fields.get(HeaderId::sec_websocket_accept);
-  if (head.status == 200 && end == End::no && (head.version.major != 1 || accept == accept_)) {
+  if (head.status == 200 && head.is_connect() && end == End::no && (head.version.major != 1 || accept == accept_)) {
     open_ = true;
     connection_.opened();
     driver_.offer(*this);

@@ -205,7 +205,9 @@ void Site::start_ws(Stream& s, const Head& head) {
     return;
   }
   hand_to<WsEcho>(s, s);
-  s.send_head(make_head(200, {}, BodySize::unknown()), End::no);
+  Head h = make_head(200, {}, BodySize::unknown());
+  h.method = Method::connect;  // the tunnel is accepted, as opposed to a page in answer to a GET
+  s.send_head(h, End::no);
 }
 
 void Site::on_head(Stream& s, Head&& head, End end) noexcept {

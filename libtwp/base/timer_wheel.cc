@@ -51,15 +51,19 @@ void TimerWheel::advance(Instant now) noexcept {
       while (!due.empty()) due.pop_front().on_timer();
       continue;
     }
-    // Skip to the next occupied slot of this revolution.
-    const std::uint64_t rest = slot + 1 < kSlots ? occupied_[0] >> (slot + 1) : 0;
-    const std::uint64_t step = rest == 0 ? kSlots - slot : 1 + static_cast<unsigned>(std::countr_zero(rest));
-    tick_ = std::min(tick_ + step, until + 1);
+    // Straight to the next slot that holds something, at whatever level: after a long sleep (a suspended machine)
+    // the number of ticks in between costs nothing.
+    tick_ = std::min(std::max(next_tick(), tick_ + 1), until + 1);
   }
 }
 
 Instant TimerWheel::next() const noexcept {
-  std::uint64_t best = ~std::uint64_t{0};
+  const std::uint64_t at = next_tick();
+  return at == kNone ? kNever : at * kTick;
+}
+
+std::uint64_t TimerWheel::next_tick() const noexcept {
+  std::uint64_t best = kNone;
   for (unsigned level = 0; level < kLevels; ++level) {
     const unsigned shift = kBits * level;
     const std::uint64_t base = tick_ >> shift;
@@ -79,7 +83,7 @@ Instant TimerWheel::next() const noexcept {
       break;
     }
   }
-  return best == ~std::uint64_t{0} ? kNever : best * kTick;
+  return best;
 }
 
 }  // namespace twp

@@ -45,6 +45,7 @@ class TimerWheel {
 
  private:
   static constexpr std::uint64_t kTick = 1'000'000;  // ns
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
   static constexpr unsigned kBits = 6;
   static constexpr unsigned kSlots = 1u << kBits;
   static constexpr unsigned kLevels = 5;
@@ -53,6 +54,7 @@ class TimerWheel {
 
   void place(Timer& t) noexcept;
   void cascade(unsigned level) noexcept;
+  std::uint64_t next_tick() const noexcept;
 
   std::uint64_t tick_;  // the next tick to run
   std::array<std::array<Slot, kSlots>, kLevels> slots_;

@@ -17,11 +17,13 @@ event* as_event(std::byte* storage) noexcept { return reinterpret_cast<event*>(s
 
 void PollFd::dispatch(int, short what, void* self) noexcept {
   auto* p = static_cast<PollFd*>(self);
+  p->worker_->wait_is_over();
   p->handler_->on_poll({(what & (EV_READ | EV_CLOSED)) != 0, (what & EV_WRITE) != 0, (what & EV_CLOSED) != 0});
 }
 
 bool PollFd::open_with(Worker& worker, int fd, PollHandler& handler, int what) noexcept {
   static_assert(sizeof(event) <= sizeof(event_));
+  worker_ = &worker;
   handler_ = &handler;
   fd_ = fd;
   auto callback = [](evutil_socket_t f, short w, void* self) { dispatch(static_cast<int>(f), w, self); };

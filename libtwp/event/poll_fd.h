@@ -54,6 +54,7 @@ class PollFd {
 
   // struct event of libevent, kept out of this header; poll_fd.cc checks the size.
   alignas(8) std::byte event_[128];
+  Worker* worker_ = nullptr;
   PollHandler* handler_ = nullptr;
   int fd_ = -1;
 };

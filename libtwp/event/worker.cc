@@ -17,6 +17,7 @@ struct Worker::WheelEvent {
 
 struct Worker::Signal {
   event ev;
+  Worker* worker;
   std::move_only_function<void()> f;
 };
 
@@ -85,8 +86,9 @@ void Worker::turn(Duration max_wait) noexcept {
       wheel_armed_ = until;
     }
   }
+  now_is_fresh_ = false;
   event_base_loop(base_, flags);
-  now_ = monotonic_now();
+  wait_is_over();
   ++turns_;
   run_phase(Phase::origin, ~0u);
   run_phase(Phase::client, kClientBudget);
@@ -151,14 +153,18 @@ void Worker::on_poll(Ready) noexcept {
     const std::lock_guard lock(mail_mutex_);
     mail.swap(mail_);
   }
-  now_ = monotonic_now();
   for (auto& f : mail) f();
 }
 
 bool Worker::on_signal(int signal, std::move_only_function<void()> f) {
   auto s = std::make_unique<Signal>();
   s->f = std::move(f);
-  auto callback = [](evutil_socket_t, short, void* arg) { static_cast<Signal*>(arg)->f(); };
+  s->worker = this;
+  auto callback = [](evutil_socket_t, short, void* arg) {
+    auto* caught = static_cast<Signal*>(arg);
+    caught->worker->wait_is_over();
+    caught->f();
+  };
   if (event_assign(&s->ev, base_, signal, EV_SIGNAL | EV_PERSIST, callback, s.get()) != 0) return false;
   if (event_add(&s->ev, nullptr) != 0) return false;
   signals_.push_back(std::move(s));

@@ -61,7 +61,7 @@ class Worker final : PollHandler {
   /// Any thread: `f` runs on this worker, in the next turn.
   void post(std::move_only_function<void()> f);
 
-  /// Time at the start of this turn (refreshed after the wait and before the timers).
+  /// Time at the start of this turn: read once when the wait is over, before the first event is told.
   Instant now() const noexcept { return now_; }
   /// Wall clock of this turn in ns, derived from now() without a system call.
   std::uint64_t wall() const noexcept { return now_ + wall_offset_; }
@@ -85,6 +85,13 @@ class Worker final : PollHandler {
 
   /// Keeps `guest` until it retires itself; destroyed with the worker at the latest.
   void adopt(std::unique_ptr<Guest> guest) noexcept { guests_.push_back(*guest.release()); }
+
+  /// For whoever is called by the loop itself (PollFd, signals): a wait may have been long.
+  void wait_is_over() noexcept {
+    if (now_is_fresh_) return;
+    now_ = monotonic_now();
+    now_is_fresh_ = true;
+  }
 
   unsigned index() const noexcept { return index_; }
   event_base* base() noexcept { return base_; }
@@ -112,6 +119,7 @@ class Worker final : PollHandler {
   const unsigned index_;
   event_base* base_ = nullptr;
   Instant now_ = 0;
+  bool now_is_fresh_ = true;
   std::uint64_t wall_offset_ = 0;
   std::uint64_t turns_ = 0;
   TimerWheel wheel_;

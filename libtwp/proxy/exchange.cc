@@ -339,11 +339,9 @@ void Exchange::response_ended() noexcept {
 // ---- bulk bodies --------------------------------------------------------------------------------------
 
 void Exchange::try_splice(SpliceRelay*& relay, Stream* source, Stream* sink, bool ended) noexcept {
-  if (ended || phase_ != Phase::relaying) {
-    // An upload may use the sockets as soon as the origin has the head.
-    if (ended || relay == down_ || phase_ != Phase::requested) return;
-  }
-  if (relay != nullptr && relay->active()) return;
+  // An upload may use the sockets as soon as the origin has the head, a response when its head has been passed on.
+  const bool begun = phase_ == Phase::relaying || (phase_ == Phase::requested && &relay == &up_);
+  if (ended || !begun || (relay != nullptr && relay->active())) return;
   if (relay == nullptr) {
     // Asking is cheap, a relay is not: most bodies are in our hands before their socket is free.
     RawPort* const port = source->raw_port();

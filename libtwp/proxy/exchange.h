@@ -70,6 +70,7 @@ class Exchange final : public StreamEvents, PoolWaiter, Timer, SpliceOwner {
   void on_timer() noexcept override;
   // SpliceOwner
   void on_splice_done(SpliceRelay&) noexcept override;
+  void on_splice_broken(SpliceRelay&) noexcept override;
 
   bool from_client(const Stream& s) const noexcept { return &s == client_; }
   void touch() noexcept { last_activity_ = env_.worker.now(); }

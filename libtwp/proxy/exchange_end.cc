@@ -170,6 +170,12 @@ void Exchange::stop_relay(SpliceRelay* relay, bool response, const Stream* gone)
   count_moved(*relay, response);
 }
 
+/// An origin may have answered before it stopped taking the upload, so it is heard first; a client that takes no
+/// response has nothing to say.
+void Exchange::on_splice_broken(SpliceRelay& relay) noexcept {
+  if (&relay == down_) cut_response(Fault::client_reset);
+}
+
 // ---- time ---------------------------------------------------------------------------------------------
 
 Instant Exchange::deadline() const noexcept {
@@ -196,7 +202,7 @@ void Exchange::on_timer() noexcept {
 }
 
 void Exchange::expire() noexcept {
-  if (phase_ == Phase::waiting || phase_ == Phase::requested) {
+  if (client_ != nullptr && (phase_ == Phase::waiting || phase_ == Phase::requested)) {
     // Who is late? The client, when the origin has taken all that there was.
     const bool client_late = request_ == Flow::open && request_sent_ == request_octets_ && held_.empty();
     answer(client_late ? Fault::body_timeout : Fault::origin_timeout, {});

@@ -159,6 +159,7 @@ SpliceRelay::Step SpliceRelay::drain() noexcept {
   Stream* const failed = std::exchange(sink_, nullptr);
   failed->raw_port()->attach_sink(nullptr);
   failed->raw_port()->raw_failed(err);
+  owner_.on_splice_broken(*this);
   return Step::over;
 }
 

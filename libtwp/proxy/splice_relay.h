@@ -42,6 +42,9 @@ class SpliceOwner {
  public:
   /// The source has nothing more and all of it is on the sink. The relay has detached itself.
   virtual void on_splice_done(SpliceRelay&) noexcept = 0;
+  /// The sink takes nothing more. Its session knows, but may still have something to read from its peer; a
+  /// session with nothing of its own to write would never meet the failure again.
+  virtual void on_splice_broken(SpliceRelay&) noexcept = 0;
 
  protected:
   ~SpliceOwner() = default;

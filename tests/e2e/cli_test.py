@@ -357,6 +357,7 @@ class Serving(Case):
             s.sendall(b"GET /%0d%0aFAKE%20200\"\\ HTTP/1.1\r\nHost: a.test\r\nUser-Agent: q\"uote\\ \xe9\r\nReferer: r\r\nConnection: close\r\n\r\n")
             while s.recv(65536):
                 pass
+        lines(log, 1)  # workers write on their own: only now is the order certain
         with socket.create_connection(("127.0.0.1", proxy.port), DEADLINE) as s:
             s.sendall(b"GET / HTTP/1.1\r\nHost: a.test\r\nBad\x1bName: x\r\n\r\n")
             while s.recv(65536):
@@ -515,7 +516,8 @@ class Completions(Case):
 
     def flags(self, text):
         options = text.split("\nExamples:")[0]
-        return set(re.findall(r"(?m)^ {1,4}(?:-\w,)?(--[a-z0-9-]+)", options)) | set(re.findall(r"(?m)^ {1,4}-\w,(--[a-z0-9-]+)", options))
+        names = re.findall(r"(?m)^ {1,4}((?:-\w,)?--[a-z0-9-]+(?:,--[a-z0-9-]+)*)", options)
+        return {flag for group in names for flag in group.split(",") if flag.startswith("--")}
 
     def subcommands(self, text):
         part = re.search(r"(?is)\nSubcommands:\n(.*?)(\n\n|\Z)", text)

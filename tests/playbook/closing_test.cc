@@ -392,22 +392,34 @@ BOOST_AUTO_TEST_CASE(idle_in_the_body_cuts_both_sides) {
 }
 
 BOOST_AUTO_TEST_CASE(the_timeout_is_idle_and_never_total) {
-  Playbook play(quick_timeouts());
-  play.get();
-  play.connect();
-  play.respond_unended(200, BodySize::unknown());
-  const Instant until = monotonic_now() + 120'000'000u;  // four times the idle time
-  Instant next = 0;
-  while (monotonic_now() < until) {
-    if (monotonic_now() >= next) {
-      play.origin().deliver_body("x");
-      next = monotonic_now() + 3'000'000u;
+  constexpr std::uint64_t kIdle = 200'000'000;  // ns
+  // A machine that stands still for most of the idle time proves nothing: then once more.
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    config::Config c = one_cluster();
+    c.timeouts.stream_idle = std::chrono::nanoseconds(kIdle);
+    Playbook play(c);
+    play.get();
+    play.connect();
+    play.respond_unended(200, BodySize::unknown());
+    FakeStream& origin = play.origin();
+    const Instant begin = monotonic_now();
+    Instant last = begin;
+    std::uint64_t longest = 0;
+    while (last < begin + 3 * kIdle && longest < kIdle / 2) {
+      origin.deliver_body("x");
+      play.worker.turn(std::chrono::milliseconds(2));
+      const Instant now = monotonic_now();
+      longest = std::max<std::uint64_t>(longest, now - last);
+      last = now;
     }
-    play.worker.turn(std::chrono::milliseconds(1));
+    if (longest >= kIdle / 2) continue;
+    BOOST_CHECK(play.client().reset_with == Fault::none);
+    origin.deliver_body({}, End::yes);
+    BOOST_TEST(play.settle());
+    BOOST_CHECK(play.done.fault == Fault::none);
+    return;
   }
-  BOOST_CHECK(play.client().reset_with == Fault::none);
-  play.origin().deliver_body({}, End::yes);
-  BOOST_TEST(play.settle());
+  BOOST_FAIL("the machine never ran smoothly for 0.6 s");
 }
 
 BOOST_AUTO_TEST_CASE(queue_with_a_deadline) {

@@ -33,8 +33,7 @@ struct Row {
 
 Row after_base(std::string toml, std::vector<std::string> errors) { return {kBase + std::move(toml), std::move(errors)}; }
 
-const std::vector<Row>& rows() {
-  static const std::vector<Row> all = {
+const std::vector<Row> kRows = {
       // Not TOML at all.
       {"workers = \n", {"1:11: not TOML: Error while parsing key-value pair: expected value, saw '\\n'"}},
       // Unknown keys, with a guess.
@@ -134,9 +133,7 @@ const std::vector<Row>& rows() {
                  {"10:11: route[1].methods: 'G T' is not a method", "11:19: route[1].header[0].name: 'a:' is not a field name",
                   "11:34: route[1].header[1].name: match the host with hosts",
                   "11:64: route[1].header[2].value: is not a field value (no control characters, no blanks around it)"}),
-  };
-  return all;
-}
+};
 
 Config everything() {
   Config c = load_text(kBase, "f").config;
@@ -191,7 +188,7 @@ BOOST_AUTO_TEST_CASE(the_least_file) {
 }
 
 BOOST_AUTO_TEST_CASE(bad_input) {
-  for (const Row& row : rows()) {
+  for (const Row& row : kRows) {
     std::vector<std::string> expected;
     for (const std::string& e : row.errors) expected.push_back("f:" + e);
     BOOST_TEST_CONTEXT(row.toml)

@@ -220,7 +220,8 @@ namespace {
 struct ClusterRig {
   explicit ClusterRig(config::Balance balance, std::vector<unsigned> weights) : cluster("c", balance, 12345) {
     for (const unsigned w : weights) {
-      targets.emplace_back().host = "o" + std::to_string(targets.size()) + ".test";
+      const std::string host = "o" + std::to_string(targets.size() + 1) + ".test";
+      targets.emplace_back().host = host;
       pools.emplace_back(worker, connector, targets.back(), PoolLimits{}, counters);
       cluster.add({&pools.back(), "", targets.back().host, w, 0});
     }

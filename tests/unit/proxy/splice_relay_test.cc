@@ -80,6 +80,7 @@ struct Rig final : SpliceOwner {
     ::close(out[0]);
   }
   void on_splice_done(SpliceRelay&) noexcept override { ++done; }
+  void on_splice_broken(SpliceRelay&) noexcept override { ++broken; }
 
   /// Feeds and drains as the sockets allow until `stop()` or a deadline.
   template <class F>
@@ -106,7 +107,7 @@ struct Rig final : SpliceOwner {
   std::unique_ptr<RawStream> source, sink;
   SpliceRelay relay{worker, pipes, *this};
   std::string got;
-  int done = 0;
+  int done = 0, broken = 0;
 };
 
 std::string pattern(std::size_t n) {
@@ -162,6 +163,7 @@ BOOST_AUTO_TEST_CASE(a_broken_sink_is_told_to_its_session) {
   rig.out[0] = -1;
   rig.pump(pattern(200'000), false, [&] { return rig.sink->failed; });
   BOOST_TEST(rig.sink->error == EPIPE);
+  BOOST_TEST(rig.broken == 1);
 }
 
 BOOST_AUTO_TEST_CASE(short_bodies_and_stopping_leave_everything_as_it_was) {

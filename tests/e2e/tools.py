@@ -1,0 +1,152 @@
+"""What the tests of twp-origin and twp-loadgen share: programs that are started, waited for and ended by id."""
+import contextlib
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+import threading
+
+BIN = os.environ.get("TWP_BIN_DIR") or os.path.join(os.path.dirname(__file__), "../../build/dev/bin")
+DEADLINE = 60.0
+
+
+def program(name):
+    return os.path.join(BIN, name)
+
+
+class Origin:
+    """A running twp-origin; `urls` are the ones it listens on."""
+
+    def __init__(self, *args, listen=("http://127.0.0.1:0",)):
+        read_end, write_end = os.pipe()
+        argv = [program("twp-origin"), "--ready-fd", str(write_end)]
+        for url in listen:
+            argv += ["--listen", url]
+        self.process = subprocess.Popen(argv + list(args), pass_fds=(write_end,), stderr=subprocess.PIPE)
+        os.close(write_end)
+        with os.fdopen(read_end) as pipe:
+            line = pipe.readline()
+        if not line:
+            raise RuntimeError("twp-origin did not start: " + self.process.stderr.read().decode())
+        self.ready = json.loads(line)
+        self.urls = self.ready["listen"]
+        self.port = int(self.urls[0].rsplit(":", 1)[1])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(DEADLINE)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.process.stderr.close()
+
+
+class RawServer:
+    """A server that answers each request head with `answer(number)`: bytes, or None to close at once. Threads, because it
+    is there to be wrong and not to be fast."""
+
+    def __init__(self, answer, close=False):
+        self.answer, self.close_after = answer, close
+        self.requests = 0
+        self.heads = []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}/"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self.listener.accept()
+                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection):
+        with connection, contextlib.suppress(OSError):
+            data = b""
+            while True:
+                while b"\r\n\r\n" not in data:
+                    piece = connection.recv(65536)
+                    if not piece:
+                        return
+                    data += piece
+                head, data = data.split(b"\r\n\r\n", 1)
+                self.requests += 1
+                self.heads.append(head)
+                answer = self.answer(self.requests)
+                if answer is None:
+                    return
+                connection.sendall(answer)
+                if self.close_after:
+                    return
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+
+
+def read_all(sock):
+    """Everything up to the end; a reset counts as the end. (octets, was it a reset)"""
+    out = b""
+    while True:
+        try:
+            piece = sock.recv(65536)
+        except ConnectionResetError:
+            return out, True
+        if not piece:
+            return out, False
+        out += piece
+
+
+def read_exactly(sock, n):
+    out = b""
+    while len(out) < n:
+        piece = sock.recv(n - len(out))
+        if not piece:
+            raise EOFError(f"{len(out)} of {n} octets")
+        out += piece
+    return out
+
+
+def read_head(sock):
+    out = b""
+    while not out.endswith(b"\r\n\r\n"):
+        out += read_exactly(sock, 1)
+    return out
+
+
+def ws_frame(opcode, payload, fin=True, mask=b"\x01\x02\x03\x04"):
+    first = (0x80 if fin else 0) | opcode
+    if len(payload) < 126:
+        head = struct.pack("!BB", first, 0x80 | len(payload))
+    elif len(payload) < 65536:
+        head = struct.pack("!BBH", first, 0x80 | 126, len(payload))
+    else:
+        head = struct.pack("!BBQ", first, 0x80 | 127, len(payload))
+    return head + mask + bytes(b ^ mask[i % 4] for i, b in enumerate(payload))
+
+
+def ws_read(sock):
+    """(first octet, payload) of the next frame from a server."""
+    first, length = read_exactly(sock, 2)
+    if length == 126:
+        length = struct.unpack("!H", read_exactly(sock, 2))[0]
+    elif length == 127:
+        length = struct.unpack("!Q", read_exactly(sock, 8))[0]
+    return first, read_exactly(sock, length)
+
+
+def loadgen(*args, timeout=DEADLINE):
+    return subprocess.run([program("twp-loadgen"), *map(str, args)], capture_output=True, text=True, timeout=timeout, check=False)
+
+
+if __name__ == "__main__":
+    sys.exit("this file is only imported")
