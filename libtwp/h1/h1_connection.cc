@@ -74,7 +74,10 @@ void H1Connection::read_some() noexcept {
     else in_.append(std::move(s));
     process();
     if (dead_) return;
-    if (transport_->drained()) break;
+    // A reset that came together with these octets makes no further edge (the loop reports an error and data alike):
+    // inside a message only asking again tells it from "more to come".
+    const bool inside = recv_ == Recv::body || recv_ == Recv::head || recv_ == Recv::trailers;
+    if (transport_->drained() && !inside) break;
   }
   if (eof_) handle_eof();
   settle();

@@ -112,7 +112,7 @@ IoResult TcpTransport::failed(int err) noexcept {
 }
 
 IoResult TcpTransport::read(std::span<std::byte> into) noexcept {
-  if (!readable_) return {};
+  if (state_ == State::connecting) return {};
   if (state_ != State::open) return {IoStatus::error, 0, Fault::io_error};
   ssize_t n = 0;
   do {
