@@ -36,19 +36,19 @@ class FakeStream final : public Stream {
  public:
   explicit FakeStream(Site& site) : site_(site) { rearm(&site.accept(*this)); }
 
-  void request(Method m, std::string_view path, std::string_view body = {}, std::optional<bool> expects = {}) {
-    Head head = Head::request(m, "http", "a.test", path, body.empty() ? BodySize::none() : BodySize::exactly(body.size()));
+  void request(Method m, std::string_view path, std::string_view content = {}, std::optional<bool> expects = {}) {
+    Head head = Head::request(m, "http", "a.test", path, content.empty() ? BodySize::none() : BodySize::exactly(content.size()));
     if (expects) head.fields.add(HeaderId::expect, "100-continue");
-    start(std::move(head), body.empty() ? End::yes : End::no);
-    if (!body.empty()) upload(body, End::yes);
+    start(std::move(head), content.empty() ? End::yes : End::no);
+    if (!content.empty()) upload(content, End::yes);
   }
   void start(Head&& head, End end) { events().on_head(*this, std::move(head), end); }
-  void upload(std::string_view body, End end) {
-    while (body.size() > kBlockSize) {
-      events().on_body(*this, Slice::copy_of(body.substr(0, kBlockSize)), End::no);
-      body.remove_prefix(kBlockSize);
+  void upload(std::string_view content, End end) {
+    while (content.size() > kBlockSize) {
+      events().on_body(*this, Slice::copy_of(content.substr(0, kBlockSize)), End::no);
+      content.remove_prefix(kBlockSize);
     }
-    events().on_body(*this, Slice::copy_of(body), end);
+    events().on_body(*this, Slice::copy_of(content), end);
   }
   /// What is queued leaves.
   void leave() {
