@@ -26,7 +26,6 @@ void set_limits(HttpLimits& out, const config::Config& c) noexcept {
   out.max_trailer = c.limits.max_trailer;
   out.max_body = c.limits.max_body;
   out.stream_window = c.limits.stream_window;
-  out.max_pipelined = c.limits.max_pipelined;
   out.max_interim = c.limits.max_interim;
   out.min_body_rate = c.limits.min_body_rate;
   out.head_timeout = c.timeouts.head;
