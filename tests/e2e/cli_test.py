@@ -441,6 +441,13 @@ class Signals(Case):
         self.assertEqual(proxy.wait(), 0)
         self.assertFalse(os.path.exists(pid_file))
 
+    def test_reload_of_the_same_configuration_warns_of_nothing(self):
+        # workers = 0, the default, means as many as there are cores.
+        proxy = self.reverse(self.origin().url)
+        proxy.signal(signal.SIGHUP)
+        wait_for("the reload", lambda: "reloaded" in proxy.errors())
+        self.assertNotIn("needs a restart", proxy.errors())
+
     def test_reload_hits_nothing_else(self):
         self.assert_fails(command("reload", str(os.getpid())), 1, "not twp-proxy")
         self.assert_fails(command("reload", "--pid-file", self.path("none")), 1, "none")
