@@ -59,7 +59,8 @@ class RawServer:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/"
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.thread = threading.Thread(target=self._accept, daemon=True)
+        self.thread.start()
 
     def _accept(self):
         with contextlib.suppress(OSError):
@@ -90,6 +91,9 @@ class RawServer:
         return self
 
     def __exit__(self, *_):
+        # close() alone leaves a thread that waits in accept(2), and with it the socket: one more connection would come in.
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.thread.join(DEADLINE)
         self.listener.close()
 
 
