@@ -72,12 +72,12 @@ class Origin:
 
 
 class Running:
-    """A twp-proxy that has said it is ready."""
+    """A twp-proxy that has said it is ready. `launcher` is a command that ends in running the one behind it."""
 
-    def __init__(self, *args):
+    def __init__(self, *args, launcher=()):
         read, write = os.pipe()
         self.stderr = tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen([PROXY, *args, "--ready-fd", str(write)], pass_fds=(write,), stderr=self.stderr,
+        self.process = subprocess.Popen([*launcher, PROXY, *args, "--ready-fd", str(write)], pass_fds=(write,), stderr=self.stderr,
                                         stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
         os.close(write)
         with os.fdopen(read) as pipe:
@@ -134,8 +134,8 @@ class Case(unittest.TestCase):
         self.addCleanup(origin.close)
         return origin
 
-    def running(self, *args):
-        proxy = Running(*args)
+    def running(self, *args, launcher=()):
+        proxy = Running(*args, launcher=launcher)
         self.addCleanup(proxy.close)
         return proxy
 
