@@ -290,6 +290,13 @@ class Program(unittest.TestCase):
                 origin.process.send_signal(signal.SIGINT)
                 self.assertEqual(origin.process.wait(tools.DEADLINE), 0)
 
+    def test_a_signal_right_after_the_ready_line_drains(self):
+        # Who reads the line may signal at once, while the threads still start.
+        for _ in range(20):
+            with Origin("--threads", "4") as origin:
+                origin.process.send_signal(signal.SIGTERM)
+                self.assertEqual(origin.process.wait(tools.DEADLINE), 0)
+
     def test_drain_timeout_is_kept(self):
         with Origin("--drain-timeout", "200ms") as origin:
             with socket.create_connection(("127.0.0.1", origin.port), timeout=tools.DEADLINE) as sock:
