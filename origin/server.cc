@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "event/worker.h"
+#include "net/listener.h"
 #include "origin/site.h"
 #include "proxy/front.h"
 
@@ -91,6 +92,8 @@ Result<std::unique_ptr<Server>> Server::open(const ServerOptions& options) {
   std::unique_ptr<Server> server(new Server);
   server->drain_timeout_ = options.drain_timeout;
   const TlsTicketKeys tickets = TlsTicketKeys::random();
+  for (const config::Url& url : options.listen)
+    if (auto ok = Listener::probe(config::listen_address(url)); !ok) return std::unexpected(ok.error());
   for (unsigned i = 0; i < options.threads; ++i)
     if (auto ok = server->open_shard(options, tickets); !ok) return std::unexpected(ok.error());
   // Before anybody is told that it is ready: from then on a signal means a drain.

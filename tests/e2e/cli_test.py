@@ -224,6 +224,29 @@ class Usage(Case):
                                       "--set", "log_level=error"), 1, "admin", "Address already in use")
 
 
+    def test_port_in_use_by_another_of_us(self):
+        # Workers share a port with SO_REUSEPORT; another process of the same user must not.
+        first = self.running("reverse", "--listen", "http://127.0.0.1:0", "--to", "http://127.0.0.1:1", "--workers", "2")
+        url = "http://127.0.0.1:%d" % first.port
+        for workers in ("1", "2"):
+            self.assert_fails(command("reverse", "--listen", url, "--to", "http://127.0.0.1:1", "--workers", workers), 1,
+                              "twp-proxy: cannot listen on 127.0.0.1:%d: Address already in use" % first.port)
+        self.assert_fails(command("reverse", "--listen", url.replace("127.0.0.1", "0.0.0.0"), "--to", "http://127.0.0.1:1"), 1,
+                          "0.0.0.0:%d: Address already in use" % first.port)
+        # Of our own, two may meet on a port, at start and by a reload.
+        file = self.write("twp.toml", MINIMAL.format(self.origin().url))
+        proxy = self.running("run", "-c", file)
+        more = '[[listener]]\nurl = "http://127.0.0.2:%d"\n' % proxy.port
+        self.write("twp.toml", MINIMAL.format(self.origin().url) + more)
+        proxy.signal(signal.SIGHUP)
+        wait_for("the reload", lambda: proxy.errors().count("reloaded") == 1)
+        with socket.create_connection(("127.0.0.2", proxy.port), DEADLINE):
+            pass
+        self.write("twp.toml", MINIMAL.format(self.origin().url) + '[[listener]]\nurl = "%s"\n' % url)
+        proxy.signal(signal.SIGHUP)
+        wait_for("the refusal", lambda: "127.0.0.1:%d: Address already in use; the old configuration stays" % first.port in proxy.errors())
+
+
 class Files(Case):
     def test_bad_file_says_where(self):
         bad = self.write("bad.toml", MINIMAL.format("http://127.0.0.1:1") + "[limits]\nmax_head = 1\nnonsense = 2\n")

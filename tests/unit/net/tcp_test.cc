@@ -173,6 +173,19 @@ BOOST_AUTO_TEST_CASE(several_listeners_on_one_address) {
   BOOST_TEST(Listener::open(w, listener->address(), {}, acceptor).has_value());
 }
 
+BOOST_AUTO_TEST_CASE(a_probe_finds_a_port_that_others_could_share) {
+  const Address at = listener->address();
+  auto taken = Listener::probe(at);
+  BOOST_REQUIRE(!taken.has_value());
+  BOOST_TEST(taken.error().what == "cannot listen on " + at.text() + ": Address already in use");
+  BOOST_TEST(!Listener::probe(*Address::parse("0.0.0.0", at.port())).has_value());
+  BOOST_TEST(Listener::probe(*Address::parse("127.0.0.2", at.port())).has_value());
+  BOOST_TEST(Listener::probe(*Address::parse("127.0.0.1", 0)).has_value());
+  listener.reset();
+  BOOST_TEST(Listener::probe(at).has_value());
+  BOOST_TEST(Listener::probe(at).has_value());  // it keeps no socket
+}
+
 BOOST_AUTO_TEST_CASE(ipv4_and_ipv6_do_not_collide) {
   auto v6 = Listener::open(w, *Address::parse("::", listener->address().port()), {}, acceptor);
   if (!v6) return;  // a host without IPv6
