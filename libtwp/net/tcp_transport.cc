@@ -106,7 +106,6 @@ void TcpTransport::finish_connect() noexcept {
 }
 
 IoResult TcpTransport::failed(int err) noexcept {
-  readable_ = false;
   writable_ = false;
   return {IoStatus::error, 0, err == ECONNRESET || err == EPIPE ? Fault::peer_reset : Fault::io_error};
 }
@@ -131,12 +130,14 @@ IoResult TcpTransport::read(std::span<std::byte> into) noexcept {
   }
   if (n == 0) {
     readable_ = false;
+    if (reset_) return failed(ECONNRESET);
     return {IoStatus::eof, 0, Fault::none};
   }
   if (errno == EAGAIN) {
     readable_ = false;
     return {};
   }
+  readable_ = false;
   return failed(errno);
 }
 
@@ -163,7 +164,13 @@ IoResult TcpTransport::write(Chain& from) noexcept {
       } while (n < 0 && errno == EINTR);
     }
     if (n < 0) {
-      if (errno != EAGAIN) return failed(errno);
+      if (errno != EAGAIN) {
+        // What the peer said before it went is still in the socket, and no edge will tell of it or of its end.
+        const int err = errno;
+        readable_ = hangup_ = true;
+        reset_ = err == ECONNRESET;  // told to this write, not to the read that comes to it
+        return failed(err);
+      }
       writable_ = false;
       break;
     }
