@@ -177,12 +177,12 @@ void H1Server::do_send_head(const Head& head, twp::End end) {
 }
 
 void H1Server::refuse_tunnel() noexcept {
-  // Octets sent ahead of the answer were meant for the tunnel; as a next request they would be a smuggled one.
-  if (has_input() || method_ == Method::connect) {
-    if (has_input() || !websocket_) keep_alive_ = false;
-    cur_ = {};
-    in_.clear();
-  }
+  // Octets sent ahead of the answer were meant for the tunnel; as a next request they would be a smuggled one. They may
+  // still be on their way, and nothing tells them from a request: no CONNECT and no upgrade that is refused leaves a
+  // connection to go on with (RFC 9931).
+  keep_alive_ = false;
+  cur_ = {};
+  in_.clear();
   recv_ = Recv::done;
 }
 

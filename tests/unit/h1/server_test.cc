@@ -467,14 +467,13 @@ BOOST_AUTO_TEST_CASE(websocket_refused) {
     rig.play(kUpgrade + (early ? kGet : ""));
     rig.stream().respond(403, "no");
     run_quiet(rig.worker);
-    // What came early was for the tunnel: never a request, and the connection ends.
+    // What came early was for the tunnel: never a request, and the connection ends. So it does without any: octets that
+    // crossed the answer look the same.
+    if (!early) rig.play(kGet);
     BOOST_TEST(rig.acceptor.streams.size() == 1u);
     BOOST_TEST(rig.stream().body == "");
-    BOOST_TEST(contains(rig.peer->got(), "Connection: close") == early);
-    BOOST_TEST(rig.owner.gone == early);
-    if (early) continue;
-    rig.play(kGet);
-    BOOST_TEST(rig.acceptor.streams.size() == 2u);
+    BOOST_TEST(contains(rig.peer->got(), "\r\nConnection: close\r\n"));
+    BOOST_TEST(rig.owner.gone);
   }
 }
 
