@@ -1,4 +1,5 @@
 // The client role: requests out, responses in.
+#include <string>
 #include <utility>
 
 #include "base/log.h"
@@ -32,10 +33,15 @@ class H1Client final : public H1Connection {
 
   /// Anything of a response is here: the request must not be sent again by itself.
   bool came_back() const noexcept { return head_done_ || recv_ == Recv::head || interims_ != 0; }
+  /// The 101 answers our key. Who gave us a key checks the answer to it as well (RFC 6455 §4.1).
+  bool proves_websocket(const Head& head) const noexcept {
+    return accept_.empty() || head.fields.get(HeaderId::sec_websocket_accept) == accept_;
+  }
   void start_response(Head&& head, const MessageInfo& info) noexcept;
   void fail_stream(Fault f) noexcept;
 
   Method method_ = Method::get;  // of the request
+  std::string accept_;           // Sec-WebSocket-Accept for a key that we made; empty: somebody else's key, or none
   bool websocket_ = false;
   bool head_done_ = false;       // the final response head is here
   std::uint32_t interims_ = 0;
@@ -71,7 +77,8 @@ void H1Client::do_send_head(const Head& head, twp::End end) {
   }
   send_framing_ = info.framing;
   send_left_ = info.length;
-  write_request(out_, head, info);
+  const std::string key = write_request(out_, head, info);
+  accept_ = key.empty() ? std::string() : websocket_accept(key);
   if (end == twp::End::yes) end_send();
   flush_soon();
 }
@@ -97,7 +104,8 @@ bool H1Client::take_head() noexcept {
   }
   Head head;
   MessageInfo info;
-  const Fault f = to_response(std::move(raw), text.substr(0, r.size), method_, websocket_, head, info);
+  Fault f = to_response(std::move(raw), text.substr(0, r.size), method_, websocket_, head, info);
+  if (f == Fault::none && info.websocket && !proves_websocket(head)) f = Fault::origin_bad_head;
   if (f != Fault::none) {
     bad_message(f, {});
     return true;
