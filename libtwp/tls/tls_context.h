@@ -17,6 +17,9 @@ class TlsIdentity {
  public:
   /// PEM files. Errors are one line naming file and cause: unreadable, no certificate in it, key does not match.
   static Result<std::shared_ptr<const TlsIdentity>> load(const std::string& cert_file, const std::string& key_file);
+  /// The same for PEM texts in hand, so that an issued key never reaches a disk; `name` stands for the files in errors.
+  static Result<std::shared_ptr<const TlsIdentity>> from_pem(const std::string& cert_pem, const std::string& key_pem,
+                                                             const std::string& name);
   virtual ~TlsIdentity() = default;
   /// DNS names and IPs the leaf is valid for.
   virtual const std::vector<std::string>& names() const noexcept = 0;

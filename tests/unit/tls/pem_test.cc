@@ -47,6 +47,22 @@ BOOST_AUTO_TEST_CASE(certificate_and_key_in_one_file) {
   BOOST_TEST(load(both, both) == "loaded");
 }
 
+BOOST_AUTO_TEST_CASE(texts_in_hand) {
+  const std::string cert = slurp(leaf.cert_file), key = slurp(leaf.key_file);
+  const auto id = TlsIdentity::from_pem(cert, key, "issued");
+  BOOST_REQUIRE(id.has_value());
+  BOOST_TEST((*id)->names() == (*TlsIdentity::load(leaf.cert_file, leaf.key_file))->names(), boost::test_tools::per_element());
+  const auto what = [](const std::string& c, const std::string& k) {
+    const auto r = TlsIdentity::from_pem(c, k, "issued");
+    return r ? "made" : r.error().what;
+  };
+  BOOST_TEST(what(cert + slurp(pki.ca.cert_file), key) == "made");
+  BOOST_TEST(what(key, key) == "no certificate in issued (expected PEM, -----BEGIN CERTIFICATE-----)");
+  BOOST_TEST(what("", "") == "no certificate in issued (expected PEM, -----BEGIN CERTIFICATE-----)");
+  BOOST_TEST(what(cert, cert).find("no private key in issued") == 0u);
+  BOOST_TEST(what(cert, slurp(pki.ca.key_file)) == "key issued does not match certificate issued");
+}
+
 BOOST_AUTO_TEST_CASE(what_is_wrong_with_files) {
   const std::string missing = pki.dir / "missing";
   BOOST_TEST(load(missing, leaf.key_file) == "cannot read certificate " + missing + ": No such file or directory");
