@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <thread>
 
 #include "certs/leaf.h"
@@ -102,6 +103,23 @@ Result<void> check_bundles(const config::Config& c) {
   return {};
 }
 
+/// What only OpenSSL can say about a configuration.
+std::vector<config::Problem> tls_problems(const config::Config& c) {
+  std::vector<config::Problem> out;
+  for (std::size_t i = 0; i < c.listeners.size(); ++i) {
+    if (!c.listeners[i].tls) continue;
+    const config::Tls& t = *c.listeners[i].tls;
+    TlsServerOptions options;
+    options.min_version = t.min_version;
+    options.ciphers = t.ciphers;
+    options.ciphersuites = t.ciphersuites;
+    options.groups = t.groups;
+    for (TlsOptionProblem& p : check_tls_options(options))
+      out.push_back({"listener[" + std::to_string(i) + "].tls." + std::string(p.option), std::move(p.what)});
+  }
+  return out;
+}
+
 }  // namespace
 
 unsigned usable_cores() {
@@ -116,13 +134,15 @@ ConfigOrErrors make_config(const ProxyArguments& a) {
   if (a.file.empty())
     loaded.config = from_flags(a);
   else
-    loaded = config::load_file(a.file);
+    loaded = config::load_file(a.file, tls_problems);
   if (!loaded.ok()) return std::unexpected(loaded.errors);
   std::vector<std::string> errors;
   for (const std::string& assignment : shared_flags(a))
     if (std::string wrong = config::set(loaded.config, assignment); !wrong.empty()) errors.push_back(std::move(wrong));
   if (!errors.empty()) return std::unexpected(errors);
-  for (const config::Problem& p : config::validate(loaded.config))
+  std::vector<config::Problem> problems = config::validate(loaded.config);
+  std::ranges::move(tls_problems(loaded.config), std::back_inserter(problems));
+  for (const config::Problem& p : problems)
     errors.push_back(p.path.empty() ? p.what : p.path + ": " + p.what);
   if (!errors.empty()) return std::unexpected(errors);
   return std::move(loaded.config);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -46,6 +47,14 @@ struct TlsServerOptions {
   TlsTicketKeys ticket_keys;
   bool strict_sni = false;                                      ///< refuse names that no identity covers
 };
+
+/// One string of the options that OpenSSL does not understand.
+struct TlsOptionProblem {
+  std::string_view option;  ///< name of the member, which is that of the configuration key
+  std::string what;         ///< "'X': why", for a person
+};
+/// What is wrong with min_version, ciphers, ciphersuites and groups, names one by one. Looks at nothing else, opens nothing.
+std::vector<TlsOptionProblem> check_tls_options(const TlsServerOptions& options);
 
 struct TlsClientOptions {
   std::string ca_file;                ///< PEM bundle; empty: the system's store

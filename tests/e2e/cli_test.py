@@ -258,6 +258,27 @@ class Files(Case):
                 f"twp-proxy: {bad}:10:1: limits.nonsense: unknown key"])
         self.assert_fails(command("check", "-c", self.path("none.toml")), 2, "none.toml: cannot read: No such file")
 
+    def test_bad_tls_options_are_found_before_anything_listens(self):
+        ca = self.path("ca")
+        subprocess.run([CERTGEN, "ca", "--out", ca], check=True, capture_output=True)
+        head = '[[listener]]\nurl = "https://127.0.0.1:0"\n[listener.tls]\nca = "%s"\n' % ca
+        tail = MINIMAL.format("http://127.0.0.1:1").split("\n", 2)[2]
+        for line, says in (
+                ('ciphers = "ECDHE-RSA-AES128-GCM-SHA256:NONSENSE"', "ciphers: 'NONSENSE': there is no such TLS 1.2 cipher"),
+                ('ciphers = "!ALL"', "ciphers: '!ALL': leaves no TLS 1.2 cipher"),
+                ('ciphersuites = "TLS_AES_128_GCM_SHA256:TLS_NONSENSE"', "ciphersuites: 'TLS_NONSENSE': there is no such TLS 1.3 cipher suite"),
+                ('groups = "X25519:P-255"', "groups: 'X25519:P-255': there is no such group"),
+                ('min_version = "1.1"', "min_version: expected one of 1.2, 1.3, found '1.1'")):
+            bad = self.write("bad.toml", head + line + "\n" + tail)
+            column = line.index('"') + 1
+            for command_line in (["check", "-c", bad], ["run", "-c", bad], ["config", "run", "-c", bad]):
+                self.assert_fails(command(*command_line), 2, f"twp-proxy: {bad}:5:{column}: listener[0].tls.{says}")
+        good = self.write("good.toml", head + 'ciphers = "ECDHE+AESGCM:!aNULL:@STRENGTH"\nciphersuites = "TLS_AES_128_GCM_SHA256"\n'
+                          'groups = "X25519MLKEM768:X25519:P-256"\nmin_version = "1.3"\n' + tail)
+        self.assertEqual(command("check", "-c", good).returncode, 0)
+        flags = ["reverse", "--listen", "https://127.0.0.1:0", "--ca", ca, "--to", "http://127.0.0.1:1", "--set"]
+        self.assert_fails(command(*flags, "listener.tls.groups=nonsense"), 2, "listener[0].tls.groups: 'nonsense': there is no such group")
+
     @unittest.skipUnless(shutil.which("strace"), "needs strace")
     def test_bad_file_opens_no_socket(self):
         bad = self.write("bad.toml", MINIMAL.format("ftp://127.0.0.1:1"))

@@ -120,4 +120,26 @@ BOOST_AUTO_TEST_CASE(options) {
   BOOST_TEST(server_with([](auto& o) { o.client_ca_file = "/nonexistent/ca"; }).find("cannot read certificate /nonexistent/ca") == 0u);
 }
 
+BOOST_AUTO_TEST_CASE(options_are_checked_name_by_name) {
+  const auto problems = [](const std::function<void(TlsServerOptions&)>& change) {
+    TlsServerOptions o;
+    change(o);
+    std::string out;
+    for (const TlsOptionProblem& p : check_tls_options(o)) out += std::string(p.option) + ": " + p.what + "\n";
+    return out;
+  };
+  BOOST_TEST(problems([](auto&) {}) == "");
+  BOOST_TEST(problems([](auto& o) { o.ciphers = "HIGH:!aNULL, -AES256:@STRENGTH"; }) == "");
+  BOOST_TEST(problems([](auto& o) { o.ciphers = "ECDHE-RSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA265"; }) ==
+             "ciphers: 'ECDHE-RSA-AES128-GCM-SHA265': there is no such TLS 1.2 cipher\n");
+  BOOST_TEST(problems([](auto& o) { o.ciphers = "TLS_AES_128_GCM_SHA256"; }) ==
+             "ciphers: 'TLS_AES_128_GCM_SHA256': there is no such TLS 1.2 cipher\n");
+  BOOST_TEST(problems([](auto& o) { o.ciphersuites = "a:TLS_AES_128_GCM_SHA256:b"; }) ==
+             "ciphersuites: 'a': there is no such TLS 1.3 cipher suite\nciphersuites: 'b': there is no such TLS 1.3 cipher suite\n");
+  BOOST_TEST(problems([](auto& o) { o.ciphersuites = ":"; }) != "");
+  BOOST_TEST(problems([](auto& o) { o.groups = "P-256:X25519MLKEM768"; }) == "");
+  BOOST_TEST(problems([](auto& o) { o.groups = "P-256:"; o.min_version = "1.1"; }).find("min_version: '1.1'") == 0u);
+  BOOST_TEST(problems([](auto& o) { o.groups = "nonsense"; }).find("groups: 'nonsense': there is no such group") == 0u);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
