@@ -35,8 +35,9 @@ class H1Client final : public H1Connection {
   bool came_back() const noexcept { return head_done_ || recv_ == Recv::head || interims_ != 0; }
   /// The 101 answers our key. Who gave us a key checks the answer to it as well (RFC 6455 §4.1).
   bool proves_websocket(const Head& head) const noexcept {
-    return accept_.empty() || head.fields.get(HeaderId::sec_websocket_accept) == accept_;
+    return head.fields.get(HeaderId::sec_websocket_accept) == accept_;
   }
+  void log_defect(std::string_view what, std::string_view text, std::size_t at);
   void start_response(Head&& head, const MessageInfo& info) noexcept;
   void fail_stream(Fault f) noexcept;
 
@@ -78,7 +79,9 @@ void H1Client::do_send_head(const Head& head, twp::End end) {
   send_framing_ = info.framing;
   send_left_ = info.length;
   const std::string key = write_request(out_, head, info);
-  accept_ = key.empty() ? std::string() : websocket_accept(key);
+  // Whoever made the key: an origin that cannot answer it does not speak WebSocket, and the client relies on that.
+  if (websocket_) accept_ = websocket_accept(key.empty() ? head.fields.get(HeaderId::sec_websocket_key) : key);
+  else accept_.clear();
   if (end == twp::End::yes) end_send();
   flush_soon();
 }
@@ -99,6 +102,7 @@ bool H1Client::take_head() noexcept {
     return false;
   }
   if (r.status == ParseStatus::bad) {
+    if (r.limit.key.empty()) log_defect("malformed head", text, r.size);
     bad_message(r.fault, r.limit);
     return true;
   }
@@ -107,6 +111,7 @@ bool H1Client::take_head() noexcept {
   Fault f = to_response(std::move(raw), text.substr(0, r.size), method_, websocket_, head, info);
   if (f == Fault::none && info.websocket && !proves_websocket(head)) f = Fault::origin_bad_head;
   if (f != Fault::none) {
+    log_defect(f == Fault::origin_bad_framing ? "lengths or codings that contradict each other" : "a head that does not answer the request", text, 0);
     bad_message(f, {});
     return true;
   }
@@ -170,7 +175,17 @@ void H1Client::fail_stream(Fault f) noexcept {
   end_session(f);
 }
 
+void H1Client::log_defect(std::string_view what, std::string_view text, std::size_t at) {
+  constexpr std::size_t kShown = 60;
+  log_limited(LogLevel::warning, "response from " + peer().remote.text() + " refused: " + std::string(what) + " at octet " +
+                                     std::to_string(at) + ": \"" + std::string(text.substr(at, kShown)) + '"');
+}
+
 void H1Client::bad_message(Fault f, const LimitHit& limit) noexcept {
+  if (f == Fault::bad_chunk || f == Fault::bad_trailer)
+    log_limited(LogLevel::warning, "response from " + peer().remote.text() + " refused: malformed " +
+                                       (f == Fault::bad_chunk ? "chunk" : "trailer section") + " after " +
+                                       std::to_string(body_octets_) + " octets of body");
   if (!limit.key.empty())
     log_limited(LogLevel::warning, "response from " + peer().remote.text() + " refused: limits." + std::string(limit.key) +
                                        " = " + std::to_string(limit.limit) + ", seen " +
