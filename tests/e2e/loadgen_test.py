@@ -124,7 +124,7 @@ class Against(unittest.TestCase):
         for concurrency in ("1", "16"):
             _, out = measured(self.url + "/", "-c", concurrency, "--rate", "1000", *SHORT)
             corrected, raw = out["detail"]["latency"], out["detail"]["service"]
-            self.assertGreater(raw["count"], 100)
+            self.assertGreater(raw["count"], 10)
             for key in ("mean_us", "p50_us", "p90_us", "max_us"):
                 # What had no answer at the end counts only in the corrected ones, and may have waited for nearly nothing.
                 self.assertGreaterEqual(corrected[key] * 1.05 + 2, raw[key], (key, corrected, raw))

@@ -335,15 +335,12 @@ Recorder* handshake(ClientRig& rig, std::string_view key = {}) {
 
 /// The right answer to the key in `request`.
 std::string accept_for(std::string_view request) {
-  constexpr std::string_view kName = "Sec-WebSocket-Key: ";
-  const auto at = request.find(kName);
-  BOOST_REQUIRE(at != std::string_view::npos);
-  return h1::websocket_accept(request.substr(at + kName.size(), 24));
+  const auto at = request.find("Sec-WebSocket-Key: ") + 19;
+  return h1::websocket_accept(request.substr(at, 24));
 }
 
 BOOST_AUTO_TEST_CASE(a_websocket_answer_must_prove_that_it_knows_our_key) {
-  const std::string foreign = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
-  for (const std::string& line : {std::string(), std::string("Sec-WebSocket-Accept: x\r\n"), "Sec-WebSocket-Accept: " + foreign + "\r\n"}) {
+  for (const std::string line : {"", "Sec-WebSocket-Accept: x\r\n", "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"}) {
     ClientRig rig;
     rig.start();
     Recorder* r = handshake(rig);
