@@ -59,7 +59,8 @@ class RawServer:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/"
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.thread = threading.Thread(target=self._accept, daemon=True)
+        self.thread.start()
 
     def _accept(self):
         with contextlib.suppress(OSError):
@@ -90,6 +91,9 @@ class RawServer:
         return self
 
     def __exit__(self, *_):
+        # A thread inside accept() keeps a closed socket listening, and would take one connection more.
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.thread.join()
         self.listener.close()
 
 
