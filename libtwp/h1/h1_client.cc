@@ -28,7 +28,12 @@ class H1Client final : public H1Connection {
   Fault peer_gone(Fault f) const noexcept override;
   void on_input_in_done() noexcept override;
   void on_timer() noexcept override {
-    if (closing_) closing_timed_out();
+    if (closing_) {
+      closing_timed_out();
+      return;
+    }
+    probe();
+    if (active_ && !dead_) worker_.arm(*this, kProbe);
   }
 
   /// Anything of a response is here: the request must not be sent again by itself.
@@ -51,6 +56,7 @@ class H1Client final : public H1Connection {
 Stream* H1Client::open(StreamEvents& events) noexcept {
   if (capacity() == 0) return nullptr;
   begin_stream(events);
+  worker_.arm(*this, kProbe);
   recv_ = Recv::idle;
   head_done_ = false;
   interims_ = 0;

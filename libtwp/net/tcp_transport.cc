@@ -1,6 +1,7 @@
 #include "net/tcp_transport.h"
 
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -110,7 +111,16 @@ IoResult TcpTransport::failed(int err) noexcept {
   return {IoStatus::error, 0, err == ECONNRESET || err == EPIPE ? Fault::peer_reset : Fault::io_error};
 }
 
+IoResult TcpTransport::lost() noexcept {
+  if (state_ != State::open) return {};
+  // Not SO_ERROR: reading that clears it, and a later recv would call the reset an orderly end.
+  pollfd look{poll_.fd(), 0, 0};
+  if (::poll(&look, 1, 0) == 1 && (look.revents & POLLERR) != 0) return {IoStatus::error, 0, Fault::peer_reset};
+  return {};
+}
+
 IoResult TcpTransport::read(std::span<std::byte> into) noexcept {
+  if (into.empty()) return lost();
   // A reset that comes together with octets makes one edge, and the loop's flags do not tell it from octets alone: who
   // needs more than a short read gave may ask once more.
   if (!readable_ && !guessed_) return {};

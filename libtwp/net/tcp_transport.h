@@ -49,6 +49,7 @@ class TcpTransport final : public Transport, PollHandler, Task {
   void finish_connect() noexcept;
   void report_failure() noexcept;
   IoResult failed(int err) noexcept;
+  IoResult lost() noexcept;
 
   Worker& worker_;
   TransportHandler* handler_ = nullptr;
