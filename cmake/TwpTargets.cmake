@@ -6,6 +6,11 @@
 # folder sees their headers; THIRD_PUBLIC are for libraries that the folder's own headers must include.
 set(TWP_MODULES "" CACHE INTERNAL "all modules in order of definition")
 
+# Files whose local names clash with those of a neighbour.
+set_source_files_properties("${PROJECT_SOURCE_DIR}/libtwp/base/arena.cc" "${PROJECT_SOURCE_DIR}/libtwp/config/url.cc"
+  "${PROJECT_SOURCE_DIR}/libtwp/net/tcp_transport.cc"
+  PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+
 function(twp_module name)
   cmake_parse_arguments(A "ROOT" "" "DEPS;THIRD;THIRD_PUBLIC" ${ARGN})
   if(A_ROOT)
@@ -28,6 +33,9 @@ function(twp_module name)
 
   if(sources)
     add_library(${target} STATIC ${sources} ${headers})
+    if(TWP_UNITY AND NOT name STREQUAL "certs") # certs: each store has its own report()
+      set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+    endif()
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:twp_flags> ${third} PUBLIC ${deps} ${third_public})
     set(scope PUBLIC)
   else()

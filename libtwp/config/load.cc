@@ -6,7 +6,14 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+
+// toml++ asserts (and with NDEBUG lets clang assume) that a table header begins with a key, and reports it properly a few lines
+// below: "[," in a file must be an error and nothing else.
+#pragma push_macro("NDEBUG")
+#undef NDEBUG
+#define TOML_ASSERT(expr) static_cast<void>(0)
 #include <toml++/toml.hpp>
+#pragma pop_macro("NDEBUG")
 
 #include "base/result.h"
 #include "config/keys.h"

@@ -36,6 +36,9 @@ Row after_base(std::string toml, std::vector<std::string> errors) { return {kBas
 const std::vector<Row> kRows = {
       // Not TOML at all.
       {"workers = \n", {"1:11: not TOML: Error while parsing key-value pair: expected value, saw '\\n'"}},
+      // toml++ asserts that these do not happen.
+      {"[,\n", {"1:2: not TOML: Error while parsing key: expected bare key starting character or string delimiter, saw ','"}},
+      {"[[,\n", {"1:3: not TOML: Error while parsing key: expected bare key starting character or string delimiter, saw ','"}},
       // Unknown keys, with a guess.
       {"worker = 2\n" + kBase, {"1:1: worker: unknown key, did you mean 'workers'?"}},
       {"zzz = 2\n" + kBase, {"1:1: zzz: unknown key"}},
