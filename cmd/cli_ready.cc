@@ -11,9 +11,11 @@ namespace twp::cli {
 namespace {
 
 std::string quoted(const std::string& text) {
-  std::string out = "\"";
+  std::string out;
+  out += '"';
   append_json_escaped(out, text);
-  return out + '"';
+  out += '"';
+  return out;
 }
 
 bool write_all(int fd, std::string_view data) noexcept {
@@ -29,11 +31,13 @@ bool write_all(int fd, std::string_view data) noexcept {
 }  // namespace
 
 std::string ready_line(const Ready& ready) {
-  std::string out = R"({"ready":true,"program":)" + quoted(ready.program) + R"(,"listen":[)";
-  for (std::size_t i = 0; i < ready.listen.size(); ++i) out += (i != 0 ? "," : "") + quoted(ready.listen[i]);
+  // append() and not "literal" + string: inlined, g++ 12 takes the latter for an overflow (-Wstringop-overflow).
+  std::string out(R"({"ready":true,"program":)");
+  out.append(quoted(ready.program)).append(R"(,"listen":[)");
+  for (std::size_t i = 0; i < ready.listen.size(); ++i) out.append(i != 0 ? "," : "").append(quoted(ready.listen[i]));
   out += ']';
-  if (ready.admin) out += ",\"admin\":" + (ready.admin->empty() ? "null" : quoted(*ready.admin));
-  return out + ",\"pid\":" + std::to_string(::getpid()) + "}";
+  if (ready.admin) out.append(",\"admin\":").append(ready.admin->empty() ? std::string("null") : quoted(*ready.admin));
+  return out.append(",\"pid\":").append(std::to_string(::getpid())).append("}");
 }
 
 Result<void> check_ready_fd(int ready_fd) {

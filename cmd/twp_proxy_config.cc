@@ -1,11 +1,10 @@
 #include "cmd/twp_proxy_config.h"
 
 #include <sched.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <iterator>
 #include <thread>
 
 #include "certs/leaf.h"
@@ -57,17 +56,6 @@ std::vector<std::string> shared_flags(const ProxyArguments& a) {
   return out;
 }
 
-/// Bytes as a file that only this process has: the key of an issued certificate never reaches a disk.
-Result<std::string> memory_file(const char* name, const std::string& bytes) {
-  const int fd = ::memfd_create(name, MFD_CLOEXEC);
-  if (fd < 0) return fail(Fault::io_error, "cannot make a file in memory: " + errno_text(errno));
-  if (::write(fd, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
-    ::close(fd);
-    return fail(Fault::io_error, "cannot write a file in memory: " + errno_text(errno));
-  }
-  return "/proc/self/fd/" + std::to_string(fd);
-}
-
 /// The names a client may use for a listener: its address and, on loopback and on every interface, the local ones.
 std::vector<std::string> leaf_names(const config::Url& url) {
   const Address at = config::listen_address(url);
@@ -80,22 +68,7 @@ std::vector<std::string> leaf_names(const config::Url& url) {
   return names;
 }
 
-class MemoryFiles {
- public:
-  ~MemoryFiles() {
-    for (const std::string& path : paths_) ::close(std::stoi(path.substr(path.find_last_of('/') + 1)));
-  }
-  Result<std::string> add(const char* name, const std::string& bytes) {
-    auto path = memory_file(name, bytes);
-    if (path) paths_.push_back(*path);
-    return path;
-  }
-
- private:
-  std::vector<std::string> paths_;
-};
-
-Result<void> issue_leaf(config::Listener& l, MemoryFiles& files) {
+Result<std::shared_ptr<const TlsIdentity>> issue_leaf(const config::Listener& l) {
   auto authority = certs::Authority::load(l.tls->ca);
   if (!authority) return std::unexpected(authority.error());
   auto issuer = certs::Issuer::create(*authority);
@@ -110,12 +83,7 @@ Result<void> issue_leaf(config::Listener& l, MemoryFiles& files) {
   auto chain_pem = certs::to_pem(issuer->chain());
   auto key_pem = certs::key_to_pem(issuer->leaf_key());
   if (!leaf_pem || !chain_pem || !key_pem) return fail(Fault::internal, l.tls->ca + ": cannot encode a certificate");
-  auto cert = files.add("twp-cert", *leaf_pem + *chain_pem);
-  auto key = files.add("twp-key", *key_pem);
-  if (!cert || !key) return std::unexpected(!cert ? cert.error() : key.error());
-  l.tls->cert = {*cert};
-  l.tls->key = {*key};
-  return {};
+  return TlsIdentity::from_pem(*leaf_pem + *chain_pem, *key_pem, "the certificate issued by " + l.tls->ca);
 }
 
 std::unexpected<Error> bad(const std::string& key, const Error& e) { return fail(Fault::bad_config, key + ": " + e.what); }
@@ -135,6 +103,23 @@ Result<void> check_bundles(const config::Config& c) {
   return {};
 }
 
+/// What only OpenSSL can say about a configuration.
+std::vector<config::Problem> tls_problems(const config::Config& c) {
+  std::vector<config::Problem> out;
+  for (std::size_t i = 0; i < c.listeners.size(); ++i) {
+    if (!c.listeners[i].tls) continue;
+    const config::Tls& t = *c.listeners[i].tls;
+    TlsServerOptions options;
+    options.min_version = t.min_version;
+    options.ciphers = t.ciphers;
+    options.ciphersuites = t.ciphersuites;
+    options.groups = t.groups;
+    for (TlsOptionProblem& p : check_tls_options(options))
+      out.push_back({"listener[" + std::to_string(i) + "].tls." + std::string(p.option), std::move(p.what)});
+  }
+  return out;
+}
+
 }  // namespace
 
 unsigned usable_cores() {
@@ -149,13 +134,15 @@ ConfigOrErrors make_config(const ProxyArguments& a) {
   if (a.file.empty())
     loaded.config = from_flags(a);
   else
-    loaded = config::load_file(a.file);
+    loaded = config::load_file(a.file, tls_problems);
   if (!loaded.ok()) return std::unexpected(loaded.errors);
   std::vector<std::string> errors;
   for (const std::string& assignment : shared_flags(a))
     if (std::string wrong = config::set(loaded.config, assignment); !wrong.empty()) errors.push_back(std::move(wrong));
   if (!errors.empty()) return std::unexpected(errors);
-  for (const config::Problem& p : config::validate(loaded.config))
+  std::vector<config::Problem> problems = config::validate(loaded.config);
+  std::ranges::move(tls_problems(loaded.config), std::back_inserter(problems));
+  for (const config::Problem& p : problems)
     errors.push_back(p.path.empty() ? p.what : p.path + ": " + p.what);
   if (!errors.empty()) return std::unexpected(errors);
   return std::move(loaded.config);
@@ -164,13 +151,15 @@ ConfigOrErrors make_config(const ProxyArguments& a) {
 Result<std::shared_ptr<const Snapshot>> prepare(config::Config config, const ProcessSecrets& secrets) {
   if (config.workers == 0) config.workers = usable_cores();
   if (auto ok = check_bundles(config); !ok) return std::unexpected(ok.error());
-  MemoryFiles files;
+  std::vector<std::shared_ptr<const TlsIdentity>> issued(config.listeners.size());
   for (std::size_t i = 0; i < config.listeners.size(); ++i) {
-    config::Listener& l = config.listeners[i];
+    const config::Listener& l = config.listeners[i];
     if (!l.tls || l.tls->ca.empty()) continue;
-    if (auto ok = issue_leaf(l, files); !ok) return bad("listener[" + std::to_string(i) + "].tls.ca", ok.error());
+    auto identity = issue_leaf(l);
+    if (!identity) return bad("listener[" + std::to_string(i) + "].tls.ca", identity.error());
+    issued[i] = std::move(*identity);
   }
-  auto snapshot = Snapshot::prepare(std::move(config), secrets);
+  auto snapshot = Snapshot::prepare(std::move(config), secrets, issued);
   if (!snapshot) return fail(Fault::bad_config, snapshot.error().what);
   return snapshot;
 }

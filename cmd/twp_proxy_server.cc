@@ -185,7 +185,8 @@ std::string needs_restart(const config::Config& now, const config::Config& next)
   const auto differs = [&keys](const char* key, bool yes) {
     if (yes) (keys += keys.empty() ? "" : ", ") += key;
   };
-  differs("workers", now.workers != next.workers);
+  // Of what runs, 0 has become a number already.
+  differs("workers", now.workers != (next.workers != 0 ? next.workers : usable_cores()));
   differs("admin", now.admin != next.admin);
   differs("log_level", now.log_level != next.log_level);
   differs("access_log.file", now.access_log.file.empty() && !next.access_log.file.empty());

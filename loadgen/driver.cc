@@ -123,7 +123,9 @@ void Driver::offer(Lane& lane) noexcept {
 }
 
 void Driver::start_due() noexcept {
-  const Instant now = monotonic_now();
+  // Read anew: when the timer calls, the turn's clock is still the one from before the wait, and a request that started
+  // by that would have started before it was due.
+  const Instant now = read_clock();
   while (!idle_.empty() && pacer_.is_due(now) && pacer_.next() < window_.until) {
     Lane& lane = idle_.pop_front();
     if (lane.ready()) lane.start(pacer_.take());

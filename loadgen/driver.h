@@ -103,11 +103,12 @@ class Driver final : PollHandler, Timer {
   bool stopping() const noexcept { return stopping_; }
   /// Time, read at most once in a turn: what one turn handles has arrived together.
   Instant clock() noexcept {
-    if (turn_ != worker_.turns()) {
-      turn_ = worker_.turns();
-      clock_ = monotonic_now();
-    }
-    return clock_;
+    return turn_ == worker_.turns() ? clock_ : read_clock();
+  }
+  /// Reads it now; clock() says so too until the turn is over.
+  Instant read_clock() noexcept {
+    turn_ = worker_.turns();
+    return clock_ = monotonic_now();
   }
   std::uint32_t random() noexcept {
     random_ ^= random_ << 13, random_ ^= random_ >> 7, random_ ^= random_ << 17;

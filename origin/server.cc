@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "event/worker.h"
+#include "net/listener.h"
 #include "origin/site.h"
 #include "proxy/front.h"
 
@@ -91,8 +92,14 @@ Result<std::unique_ptr<Server>> Server::open(const ServerOptions& options) {
   std::unique_ptr<Server> server(new Server);
   server->drain_timeout_ = options.drain_timeout;
   const TlsTicketKeys tickets = TlsTicketKeys::random();
+  for (const config::Url& url : options.listen)
+    if (auto ok = Listener::probe(config::listen_address(url)); !ok) return std::unexpected(ok.error());
   for (unsigned i = 0; i < options.threads; ++i)
     if (auto ok = server->open_shard(options, tickets); !ok) return std::unexpected(ok.error());
+  // Before anybody is told that it is ready: from then on a signal means a drain.
+  ::signal(SIGPIPE, SIG_IGN);
+  for (const int sig : {SIGINT, SIGTERM})
+    server->shards_.front()->worker.on_signal(sig, [s = server.get()] { s->on_signal(); });
   for (std::size_t i = 0; i < options.listen.size(); ++i)
     server->urls_.push_back(std::string(config::scheme_text(options.listen[i].scheme)) + "://" + server->addresses_[i].text());
   return server;
@@ -108,8 +115,6 @@ void Server::on_signal() {
 }
 
 void Server::run() {
-  ::signal(SIGPIPE, SIG_IGN);
-  for (const int sig : {SIGINT, SIGTERM}) shards_.front()->worker.on_signal(sig, [this] { on_signal(); });
   std::vector<std::thread> threads;
   for (std::size_t i = 1; i < shards_.size(); ++i) threads.emplace_back([shard = shards_[i].get()] { shard->run(); });
   shards_.front()->run();

@@ -24,7 +24,8 @@ struct ServerOptions {
 
 class Server {
  public:
-  /// Opens every listener. Error: one line, as of Listener::open.
+  /// Opens every listener and takes SIGINT and SIGTERM. Error: one line, as of Listener::open; also when another process
+  /// has the address already.
   static Result<std::unique_ptr<Server>> open(const ServerOptions& options);
   ~Server();
   Server(const Server&) = delete;

@@ -108,7 +108,6 @@ struct Limits {                              // [limits]
   std::uint32_t max_trailer = 16 * 1024;
   std::uint64_t max_body = 0;
   std::uint32_t stream_window = 256 * 1024;
-  std::uint32_t max_pipelined = 16;
   std::uint32_t max_interim = 32;
   std::uint32_t min_body_rate = 240;
   std::uint32_t max_connections = 0;         ///< client connections per process; 0: RLIMIT_NOFILE decides

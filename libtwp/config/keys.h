@@ -155,7 +155,6 @@ void keys(V& v, Limits& l) {
   v.value(k::size("max_trailer", 0, 16 * k::kMi), l.max_trailer);
   v.value(k::size("max_body", 0, k::kMaxOctets), l.max_body);
   v.value(k::size("stream_window", 4 * k::kKi, k::kGi), l.stream_window);
-  v.value(k::integer("max_pipelined", 1, 1024), l.max_pipelined);
   v.value(k::integer("max_interim", 0, 1024), l.max_interim);
   v.value(k::size("min_body_rate", 0, k::kGi), l.min_body_rate);
   v.value(k::integer("max_connections", 0, 10'000'000), l.max_connections);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <optional>
 
@@ -16,7 +17,6 @@
 
 #include "base/result.h"
 #include "config/keys.h"
-#include "config/validate.h"
 #include "config/walk.h"
 
 namespace twp::config {
@@ -183,7 +183,7 @@ std::string one_line(std::string_view text) {
 
 }  // namespace
 
-Loaded load_text(std::string_view toml, std::string_view file) {
+Loaded load_text(std::string_view toml, std::string_view file, MoreChecks more) {
   Loaded out;
   Report report;
   try {
@@ -195,13 +195,16 @@ Loaded load_text(std::string_view toml, std::string_view file) {
     report.error(place_of(e.source()), "not TOML: " + one_line(e.description()));
   }
   // A half-read configuration would only give errors that follow from the first ones.
-  if (report.errors.empty())
-    for (Problem& p : validate(out.config)) report.error(report.nearest_place(p.path), p.path.empty() ? p.what : p.path + ": " + p.what);
+  if (report.errors.empty()) {
+    std::vector<Problem> problems = validate(out.config);
+    if (more != nullptr) std::ranges::move(more(out.config), std::back_inserter(problems));
+    for (const Problem& p : problems) report.error(report.nearest_place(p.path), p.path.empty() ? p.what : p.path + ": " + p.what);
+  }
   out.errors = lines(std::move(report.errors), file);
   return out;
 }
 
-Loaded load_file(const std::string& file) {
+Loaded load_file(const std::string& file, MoreChecks more) {
   constexpr std::size_t kMax = 16 << 20;
   const auto failed = [&](const std::string& why) { return Loaded{{}, {file + ": " + why}}; };
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> f(std::fopen(file.c_str(), "rbe"), &std::fclose);
@@ -213,7 +216,7 @@ Loaded load_file(const std::string& file) {
     if (text.size() > kMax) return failed("larger than 16 MiB");
   }
   if (std::ferror(f.get()) != 0) return failed("cannot read: " + errno_text(errno));
-  return load_text(text, file);
+  return load_text(text, file, more);
 }
 
 }  // namespace twp::config

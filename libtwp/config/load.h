@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "config/validate.h"
 
 namespace twp::config {
 
@@ -20,12 +21,15 @@ struct Loaded {
   bool ok() const noexcept { return errors.empty(); }
 };
 
-/// Reads TOML text: unknown keys, wrong types, values out of range and everything that validate() finds, each with
-/// the place of the key or value. `file` stands for the text in messages.
-Loaded load_text(std::string_view toml, std::string_view file);
+/// Checks beyond validate(), of what this folder knows nothing about.
+using MoreChecks = std::vector<Problem> (*)(const Config&);
+
+/// Reads TOML text: unknown keys, wrong types, values out of range and everything that validate() and `more` (may be null)
+/// find, each with the place of the key or value. `file` stands for the text in messages.
+Loaded load_text(std::string_view toml, std::string_view file, MoreChecks more = nullptr);
 
 /// The same for a file of at most 16 MiB. An unreadable file is one error, "FILE: cause".
-Loaded load_file(const std::string& file);
+Loaded load_file(const std::string& file, MoreChecks more = nullptr);
 
 /// Sets one key from "KEY=VALUE" as on the command line: `limits.max_head=128KiB`, `cluster.max_idle=8` (every
 /// cluster), `forwarding.trusted=10.0.0.0/8,::1` (lists by comma). Returns a line that says what is wrong, or

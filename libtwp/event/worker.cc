@@ -25,7 +25,7 @@ namespace {
 
 [[noreturn]] void die(const char* what) {
   std::fprintf(stderr, "twp: cannot start a worker: %s\n", what);
-  std::abort();
+  std::_Exit(1);  // nothing to unwind: the program has not begun
 }
 
 event_base* make_base() {

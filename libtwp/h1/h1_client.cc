@@ -1,4 +1,5 @@
 // The client role: requests out, responses in.
+#include <string>
 #include <utility>
 
 #include "base/log.h"
@@ -27,15 +28,26 @@ class H1Client final : public H1Connection {
   Fault peer_gone(Fault f) const noexcept override;
   void on_input_in_done() noexcept override;
   void on_timer() noexcept override {
-    if (closing_) closing_timed_out();
+    if (closing_) {
+      closing_timed_out();
+      return;
+    }
+    probe();
+    if (active_ && !dead_) worker_.arm(*this, kProbe);
   }
 
   /// Anything of a response is here: the request must not be sent again by itself.
   bool came_back() const noexcept { return head_done_ || recv_ == Recv::head || interims_ != 0; }
+  /// The 101 answers our key. Who gave us a key checks the answer to it as well (RFC 6455 §4.1).
+  bool proves_websocket(const Head& head) const noexcept {
+    return head.fields.get(HeaderId::sec_websocket_accept) == accept_;
+  }
+  void log_defect(std::string_view what, std::string_view text, std::size_t at);
   void start_response(Head&& head, const MessageInfo& info) noexcept;
   void fail_stream(Fault f) noexcept;
 
   Method method_ = Method::get;  // of the request
+  std::string accept_;           // Sec-WebSocket-Accept for a key that we made; empty: somebody else's key, or none
   bool websocket_ = false;
   bool head_done_ = false;       // the final response head is here
   std::uint32_t interims_ = 0;
@@ -44,6 +56,7 @@ class H1Client final : public H1Connection {
 Stream* H1Client::open(StreamEvents& events) noexcept {
   if (capacity() == 0) return nullptr;
   begin_stream(events);
+  worker_.arm(*this, kProbe);
   recv_ = Recv::idle;
   head_done_ = false;
   interims_ = 0;
@@ -71,7 +84,10 @@ void H1Client::do_send_head(const Head& head, twp::End end) {
   }
   send_framing_ = info.framing;
   send_left_ = info.length;
-  write_request(out_, head, info);
+  const std::string key = write_request(out_, head, info);
+  // Whoever made the key: an origin that cannot answer it does not speak WebSocket, and the client relies on that.
+  if (websocket_) accept_ = websocket_accept(key.empty() ? head.fields.get(HeaderId::sec_websocket_key) : key);
+  else accept_.clear();
   if (end == twp::End::yes) end_send();
   flush_soon();
 }
@@ -92,13 +108,16 @@ bool H1Client::take_head() noexcept {
     return false;
   }
   if (r.status == ParseStatus::bad) {
+    if (r.limit.key.empty()) log_defect("malformed head", text, r.size);
     bad_message(r.fault, r.limit);
     return true;
   }
   Head head;
   MessageInfo info;
-  const Fault f = to_response(std::move(raw), text.substr(0, r.size), method_, websocket_, head, info);
+  Fault f = to_response(std::move(raw), text.substr(0, r.size), method_, websocket_, head, info);
+  if (f == Fault::none && info.websocket && !proves_websocket(head)) f = Fault::origin_bad_head;
   if (f != Fault::none) {
+    log_defect(f == Fault::origin_bad_framing ? "lengths or codings that contradict each other" : "a head that does not answer the request", text, 0);
     bad_message(f, {});
     return true;
   }
@@ -162,7 +181,17 @@ void H1Client::fail_stream(Fault f) noexcept {
   end_session(f);
 }
 
+void H1Client::log_defect(std::string_view what, std::string_view text, std::size_t at) {
+  constexpr std::size_t kShown = 60;
+  log_limited(LogLevel::warning, "response from " + peer().remote.text() + " refused: " + std::string(what) + " at octet " +
+                                     std::to_string(at) + ": \"" + std::string(text.substr(at, kShown)) + '"');
+}
+
 void H1Client::bad_message(Fault f, const LimitHit& limit) noexcept {
+  if (f == Fault::bad_chunk || f == Fault::bad_trailer)
+    log_limited(LogLevel::warning, "response from " + peer().remote.text() + " refused: malformed " +
+                                       (f == Fault::bad_chunk ? "chunk" : "trailer section") + " after " +
+                                       std::to_string(body_octets_) + " octets of body");
   if (!limit.key.empty())
     log_limited(LogLevel::warning, "response from " + peer().remote.text() + " refused: limits." + std::string(limit.key) +
                                        " = " + std::to_string(limit.limit) + ", seen " +

@@ -83,7 +83,16 @@ void H1Connection::read_some() noexcept {
   }
   if (eof_) handle_eof();
   settle();
-  if (!dead_ && wants_input() && !transport_->drained()) read_soon();
+  if (dead_) return;
+  if (!wants_input()) probe();
+  else if (!transport_->drained()) read_soon();
+}
+
+void H1Connection::probe() noexcept {
+  if (dead_ || !active_ || source_pump_ != nullptr || sink_pump_ != nullptr) return;
+  // What an origin sent before it reset is still there to be read and passed on, once there is room for it.
+  if (phase_ == Phase::origin && recv_ == Recv::body && credit_ <= 0) return;
+  if (const IoResult r = transport_->read({}); r.status == IoStatus::error) handle_read_error(r.fault);
 }
 
 void H1Connection::handle_read_error(Fault f) noexcept {

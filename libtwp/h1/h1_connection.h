@@ -91,6 +91,9 @@ class H1Connection : public Session, public Stream, public RawPort, public Trans
   /// Passes what is buffered on; returns when input or credit is used up.
   void process() noexcept;
   bool wants_input() const noexcept;
+  /// Looks for a reset that no edge tells of: it came together with octets, or while reading is paused.
+  void probe() noexcept;
+  static constexpr Duration kProbe = std::chrono::seconds(2);  ///< how often, while a stream waits
 
   // Output
   void flush_soon() noexcept { worker_.schedule(Phase::flush, flush_task_); }

@@ -111,7 +111,7 @@ void H1Server::start_request(Head&& head, const MessageInfo& info) noexcept {
   max_body_ = info.framing == Framing::tunnel ? 0 : limits_.max_body;
   if (info.framing == Framing::tunnel) recv_ = Recv::hold;
   body_since_ = worker_.now();
-  if (recv_ == Recv::body) worker_.arm(*this, limits_.body_rate_window);
+  worker_.arm(*this, std::min(kProbe, limits_.body_rate_window));
   begin_stream(acceptor_.accept(*this));
   events().on_head(*this, std::move(head), recv_ == Recv::done ? twp::End::yes : twp::End::no);
 }
@@ -177,12 +177,12 @@ void H1Server::do_send_head(const Head& head, twp::End end) {
 }
 
 void H1Server::refuse_tunnel() noexcept {
-  // Octets sent ahead of the answer were meant for the tunnel; as a next request they would be a smuggled one.
-  if (has_input() || method_ == Method::connect) {
-    if (has_input() || !websocket_) keep_alive_ = false;
-    cur_ = {};
-    in_.clear();
-  }
+  // Octets sent ahead of the answer were meant for the tunnel; as a next request they would be a smuggled one. They may
+  // still be on their way, and nothing tells them from a request: no CONNECT and no upgrade that is refused leaves a
+  // connection to go on with (RFC 9931).
+  keep_alive_ = false;
+  cur_ = {};
+  in_.clear();
   recv_ = Recv::done;
 }
 
@@ -301,11 +301,15 @@ void H1Server::on_timer() noexcept {
       return;
     case Recv::body:
     case Recv::trailers:
-      if (body_too_slow()) reject(Fault::too_slow, {});
-      else worker_.arm(*this, limits_.body_rate_window);
-      return;
-    default: worker_.arm(*this, limits_.keep_alive_timeout);
+      if (body_too_slow()) {
+        reject(Fault::too_slow, {});
+        return;
+      }
+      break;
+    default: break;
   }
+  probe();
+  if (!dead_) worker_.arm(*this, active_ ? std::min(kProbe, limits_.body_rate_window) : limits_.keep_alive_timeout);
 }
 
 }  // namespace

@@ -148,7 +148,7 @@ ParseResult parse_status_line(Cursor& c, RawHead& raw) noexcept {
 ParseResult finish(ParseResult r, const Cursor& c, std::string_view text, std::uint64_t max, Fault too_large,
                    std::string_view key) noexcept {
   const auto used = static_cast<std::uint64_t>(c.p - text.data());
-  if (r.status == ParseStatus::complete) r.size = used;
+  if (r.status != ParseStatus::need_more) r.size = used;
   // A defect behind the limit counts as the limit: what the answer is must not depend on how the octets came.
   const std::uint64_t seen = r.status == ParseStatus::need_more ? text.size() : used;
   if (seen > max) return over(too_large, key, seen, max);

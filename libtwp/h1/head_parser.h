@@ -28,7 +28,7 @@ struct RawHead {
 struct ParseResult {
   ParseStatus status = ParseStatus::need_more;
   Fault fault = Fault::none;  ///< when bad
-  std::size_t size = 0;       ///< octets of the head with its empty line, when complete
+  std::size_t size = 0;       ///< octets of the head with its empty line, when complete; where the defect is, when bad
   LimitHit limit;             ///< when a limit was passed: key and values
 };
 

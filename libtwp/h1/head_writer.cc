@@ -83,8 +83,8 @@ bool keeps_length(const WriteInfo& info) noexcept { return info.framing == Frami
 
 }  // namespace
 
-void write_request(Chain& out, const Head& head, const WriteInfo& info) {
-  const std::string key = info.websocket && !head.fields.has(HeaderId::sec_websocket_key) ? websocket_key() : std::string();
+std::string write_request(Chain& out, const Head& head, const WriteInfo& info) {
+  std::string key = info.websocket && !head.fields.has(HeaderId::sec_websocket_key) ? websocket_key() : std::string();
   // Plain CONNECT asks for an authority and nothing else (RFC 9112 §3.2.3).
   const bool plain_connect = head.is_connect() && !info.websocket;
   const std::string_view method = info.websocket ? std::string_view("GET") : head.method_name;
@@ -106,6 +106,7 @@ void write_request(Chain& out, const Head& head, const WriteInfo& info) {
     }
     pen.put("\r\n");
   });
+  return key;
 }
 
 void write_response(Chain& out, const Head& head, const WriteInfo& info, std::string_view accept_key) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "base/chain.h"
@@ -21,8 +22,9 @@ struct WriteInfo {
 };
 
 /// Appends the request line, Host first, the fields in their order and spelling, framing and connection
-/// fields, and the empty line. A WebSocket handshake without Sec-WebSocket-Key gets a fresh one.
-void write_request(Chain& out, const Head& head, const WriteInfo& info);
+/// fields, and the empty line. A WebSocket handshake without Sec-WebSocket-Key gets a fresh one, which is returned: who
+/// makes a key checks the answer to it. Otherwise returns an empty string.
+std::string write_request(Chain& out, const Head& head, const WriteInfo& info);
 
 /// Appends a response head. `accept_key` is the client's Sec-WebSocket-Key: a 101 whose fields lack
 /// Sec-WebSocket-Accept gets the computed one.

@@ -104,14 +104,17 @@ Fault read_expectation(HttpVersion version, HeaderBlock& fields, MessageInfo& in
   return Fault::none;
 }
 
-/// Equal repeated lengths, in lines or in a list, become one.
+/// The length in our own words: equal repeated ones, in lines or in a list, become one, and leading zeros go (some
+/// readers take them for octal).
 void one_length(HeaderBlock& fields) noexcept {
   const std::size_t i = fields.find(HeaderId::content_length);
   if (i == HeaderBlock::npos) return;
   const std::string_view value = fields[i].value;
   const std::size_t comma = value.find(',');
-  if (comma == std::string_view::npos && fields.find(HeaderId::content_length, i + 1) == HeaderBlock::npos) return;
-  fields.set(HeaderId::content_length, trim_ows(value.substr(0, comma)));
+  std::string_view one = trim_ows(value.substr(0, comma));
+  while (one.size() > 1 && one.front() == '0') one.remove_prefix(1);
+  if (one.size() == value.size() && fields.find(HeaderId::content_length, i + 1) == HeaderBlock::npos) return;
+  fields.set(HeaderId::content_length, one);
 }
 
 BodySize body_size(const MessageInfo& info) noexcept {
@@ -146,8 +149,10 @@ Fault to_request(RawHead&& raw, std::string_view text, bool tls, Head& head, Mes
   read_persistence(raw.version, head.fields, info);
   if (const Fault f = read_expectation(raw.version, head.fields, info); f != Fault::none) return f;
 
+  if (info.framing == Framing::length) one_length(head.fields);
+  // Without a key it is no handshake (RFC 6455 §4.2.1), and we do not make it one.
   if (head.method == Method::get && head.fields.has(HeaderId::upgrade) && raw.version.minor != 0 &&
-      info.framing == Framing::none && is_websocket_upgrade(head.fields)) {
+      info.framing == Framing::none && is_websocket_upgrade(head.fields) && head.fields.has(HeaderId::sec_websocket_key)) {
     info.websocket = true;
     head.set_method(Method::connect);
     head.protocol = "websocket";

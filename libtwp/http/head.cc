@@ -1,8 +1,10 @@
 #include "http/head.h"
 
 #include <array>
+#include <cstdint>
 #include <cstring>
-#include <utility>
+#include <memory>
+#include <optional>
 
 #include "base/ascii.h"
 
@@ -105,29 +107,90 @@ std::string_view reason_phrase(std::uint16_t status) noexcept {
   }
 }
 
-void remove_hop_by_hop(HeaderBlock& fields) noexcept {
-  // Names listed by Connection go first. Framing, routing and Host are never "listed away": a sender must not be
-  // able to hide a length from the next hop. "te" is listed by every sender of "te: trailers"; its value decides.
+namespace {
+
+/// The fields without a HeaderId, found by name in constant time: a Connection field may list tens of thousands of names,
+/// and asking every field about each of them would let one head keep a worker busy. Memory is the block's own.
+class UnknownFields {
+ public:
+  explicit UnknownFields(HeaderBlock& of) noexcept : seed_(reinterpret_cast<std::uintptr_t>(this)) {
+    std::size_t n = 0;
+    for (const Field& f : of) n += f.id == HeaderId::other;
+    while (mask_ + 1 <= 2 * n) mask_ = 2 * mask_ + 1;
+    slots_ = static_cast<Slot*>(of.arena().allocate((mask_ + 1) * sizeof(Slot)));
+    std::uninitialized_fill_n(slots_, mask_ + 1, Slot{});
+    for (const Field& f : of) {
+      if (f.id != HeaderId::other) continue;
+      const std::uint64_t h = hash(f.name);
+      if (Slot* s = find(f.name, h); s->free()) *s = {h, f.name, false};
+    }
+  }
+  /// `name` stands in a Connection field.
+  void list(std::string_view name) noexcept {
+    if (Slot* s = find(name, hash(name)); !s->free()) any_ = s->listed = true;
+  }
+  bool any_listed() const noexcept { return any_; }
+  bool listed(std::string_view name) const noexcept { return find(name, hash(name))->listed; }
+
+ private:
+  struct Slot {
+    std::uint64_t hash = 0;
+    std::string_view name;
+    bool listed = false;
+    bool free() const noexcept { return name.empty(); }
+  };
+
+  // FNV-1a from a start that a sender cannot know (where this object is), so that it cannot choose names that collide.
+  std::uint64_t hash(std::string_view name) const noexcept {
+    std::uint64_t h = 14695981039346656037u ^ (seed_ * 0x9e3779b97f4a7c15u);
+    for (const char c : name) h = (h ^ static_cast<unsigned char>(to_lower(c))) * 1099511628211u;
+    return h ^ (h >> 32);
+  }
+  /// The slot of `name`, or the free one where it would be. At most half of the slots are taken.
+  Slot* find(std::string_view name, std::uint64_t h) const noexcept {
+    for (std::size_t i = h & mask_;; i = (i + 1) & mask_) {
+      Slot& s = slots_[i];
+      if (s.free() || (s.hash == h && iequals(s.name, name))) return &s;
+    }
+  }
+
+  const std::uint64_t seed_;
+  Slot* slots_ = nullptr;
+  std::size_t mask_ = 1;
+  bool any_ = false;
+};
+
+/// Removes what Connection lists, and Connection. Framing, routing and Host are never "listed away": a sender must not be
+/// able to hide a length from the next hop. "te" is listed by every sender of "te: trailers"; its value decides.
+void remove_listed(HeaderBlock& fields) noexcept {
   constexpr std::uint16_t kKept = header_flag::framing | header_flag::routing;
-  std::array<bool, static_cast<std::size_t>(HeaderId::count_)> listed{};
-  bool any_listed = false;
-  for (std::size_t i = 0; (i = fields.find(HeaderId::connection)) != HeaderBlock::npos;) {
-    const std::string_view list = fields[i].value;  // stays in the arena
-    bool gone = false;
-    fields.remove_if([&](const Field& f) { return f.id == HeaderId::connection && !std::exchange(gone, true); });
-    for_each_list_element(list, [&](std::string_view name) {
+  std::array<bool, static_cast<std::size_t>(HeaderId::count_)> known{};
+  std::optional<UnknownFields> unknown;  // most lists are "close" or "keep-alive"
+  for (const Field& f : fields) {
+    if (f.id != HeaderId::connection) continue;
+    for_each_list_element(f.value, [&](std::string_view name) {
       const HeaderId id = header_id(name);
-      if (id == HeaderId::other)
-        fields.remove(name);
-      else
-        listed[static_cast<std::size_t>(id)] = any_listed = true;
+      known[static_cast<std::size_t>(id)] = true;
+      if (id == HeaderId::other) {
+        if (!unknown) unknown.emplace(fields);
+        unknown->list(name);
+      }
       return true;
     });
   }
-  if (any_listed)
-    fields.remove_if([&](const Field& f) {
-      return listed[static_cast<std::size_t>(f.id)] && f.id != HeaderId::te && (header_flags(f.id) & kKept) == 0;
-    });
+  known[static_cast<std::size_t>(HeaderId::other)] = false;
+  known[static_cast<std::size_t>(HeaderId::te)] = false;
+  known[static_cast<std::size_t>(HeaderId::connection)] = true;
+  fields.remove_if([&](const Field& f) {
+    if (f.id == HeaderId::other) return unknown && unknown->any_listed() && unknown->listed(f.name);
+    return known[static_cast<std::size_t>(f.id)] && (header_flags(f.id) & kKept) == 0;
+  });
+}
+
+}  // namespace
+
+void remove_hop_by_hop(HeaderBlock& fields) noexcept {
+  if (fields.has(HeaderId::connection)) remove_listed(fields);
   bool te_trailers = false;
   for (std::size_t i = 0; (i = fields.find(HeaderId::te, i)) != HeaderBlock::npos; ++i)
     te_trailers |= list_contains(fields[i].value, "trailers");

@@ -18,7 +18,6 @@ struct HttpLimits {
   std::uint32_t max_trailer = 16 * 1024;           ///< octets of a trailer section
   std::uint64_t max_body = 0;                      ///< octets of a request body -> 413; 0: no limit
   std::uint32_t stream_window = 256 * 1024;        ///< octets received and not yet passed on, per stream
-  std::uint32_t max_pipelined = 16;                ///< requests answered on one read before others get a turn
   std::uint32_t max_interim = 32;                  ///< 1xx heads before a final one
   Duration head_timeout = std::chrono::seconds(15);         ///< first octet to end of a request head -> 408
   Duration keep_alive_timeout = std::chrono::seconds(75);   ///< idle between requests

@@ -29,11 +29,17 @@ bool set_flag(int fd, int level, int option, int value) noexcept {
   return setsockopt(fd, level, option, &value, sizeof value) == 0;
 }
 
+// What decides whether two sockets may share an address. The step that failed, or null.
+const char* share(int fd, const Address& at, bool reuse_port) noexcept {
+  if (!set_flag(fd, SOL_SOCKET, SO_REUSEADDR, 1)) return "SO_REUSEADDR";
+  if (reuse_port && !set_flag(fd, SOL_SOCKET, SO_REUSEPORT, 1)) return "SO_REUSEPORT";
+  if (at.family() == AF_INET6 && !set_flag(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1)) return "IPV6_V6ONLY";
+  return nullptr;
+}
+
 // The step that failed, or null. Options set here are inherited by accepted sockets.
 const char* prepare(int fd, const Address& at, const ListenOptions& options) noexcept {
-  if (!set_flag(fd, SOL_SOCKET, SO_REUSEADDR, 1)) return "SO_REUSEADDR";
-  if (options.reuse_port && !set_flag(fd, SOL_SOCKET, SO_REUSEPORT, 1)) return "SO_REUSEPORT";
-  if (at.family() == AF_INET6 && !set_flag(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1)) return "IPV6_V6ONLY";
+  if (const char* step = share(fd, at, options.reuse_port); step != nullptr) return step;
   if (!set_flag(fd, IPPROTO_TCP, TCP_NODELAY, 1)) return "TCP_NODELAY";
   if (!options.tcp.congestion.empty() &&
       setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, options.tcp.congestion.data(),
@@ -44,16 +50,31 @@ const char* prepare(int fd, const Address& at, const ListenOptions& options) noe
   return nullptr;
 }
 
+// With errno. `step` may be empty.
+std::unexpected<Error> cannot_listen(const Address& at, const char* step) {
+  const int err = errno;
+  std::string what = "cannot listen on " + at.text() + ": ";
+  if (*step != '\0') what += std::string(step) + ": ";
+  return fail(err == EMFILE || err == ENFILE ? Fault::too_many_files : Fault::io_error, what + errno_text(err));
+}
+
 }  // namespace
+
+Result<void> Listener::probe(const Address& at) {
+  if (at.port() == 0) return {};
+  const int fd = ::socket(at.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return cannot_listen(at, "");
+  Result<void> free;
+  // No listen(2): nobody may connect to a socket that goes at once.
+  if (const char* step = share(fd, at, false); step != nullptr) free = cannot_listen(at, step);
+  else if (::bind(fd, at.sa(), at.length()) != 0) free = cannot_listen(at, "");
+  ::close(fd);
+  return free;
+}
 
 Result<std::unique_ptr<Listener>> Listener::open(Worker& worker, const Address& at, const ListenOptions& options,
                                                  ListenHandler& handler) {
-  const auto refuse = [&](const char* step) {
-    const int err = errno;
-    std::string what = "cannot listen on " + at.text() + ": ";
-    if (*step != '\0') what += std::string(step) + ": ";
-    return fail(err == EMFILE || err == ENFILE ? Fault::too_many_files : Fault::io_error, what + errno_text(err));
-  };
+  const auto refuse = [&](const char* step) { return cannot_listen(at, step); };
   const int fd = ::socket(at.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return refuse("");
   if (const char* step = prepare(fd, at, options); step != nullptr) {

@@ -34,6 +34,10 @@ class Listener final : PollHandler, Timer {
   /// Binds and listens. Error text: "cannot listen on 127.0.0.1:80: Address already in use". Port 0 picks one.
   static Result<std::unique_ptr<Listener>> open(Worker& worker, const Address& at, const ListenOptions& options,
                                                 ListenHandler& handler);
+  /// Whether somebody listens on `at` already, in the words of open(). With SO_REUSEPORT the kernel lets a second process
+  /// of the same user join a port without a word, and half of the connections go astray: ask before the first worker
+  /// opens, and not about an address that this process holds. Keeps no socket. Port 0 is always free.
+  static Result<void> probe(const Address& at);
   ~Listener() = default;
 
   const Address& address() const noexcept { return address_; }  ///< with the real port

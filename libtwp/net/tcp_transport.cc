@@ -1,6 +1,7 @@
 #include "net/tcp_transport.h"
 
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -106,12 +107,20 @@ void TcpTransport::finish_connect() noexcept {
 }
 
 IoResult TcpTransport::failed(int err) noexcept {
-  readable_ = false;
   writable_ = false;
   return {IoStatus::error, 0, err == ECONNRESET || err == EPIPE ? Fault::peer_reset : Fault::io_error};
 }
 
+IoResult TcpTransport::lost() noexcept {
+  if (state_ != State::open) return {};
+  // Not SO_ERROR: reading that clears it, and a later recv would call the reset an orderly end.
+  pollfd look{poll_.fd(), 0, 0};
+  if (::poll(&look, 1, 0) == 1 && (look.revents & POLLERR) != 0) return {IoStatus::error, 0, Fault::peer_reset};
+  return {};
+}
+
 IoResult TcpTransport::read(std::span<std::byte> into) noexcept {
+  if (into.empty()) return lost();
   // A reset that comes together with octets makes one edge, and the loop's flags do not tell it from octets alone: who
   // needs more than a short read gave may ask once more.
   if (!readable_ && !guessed_) return {};
@@ -131,12 +140,14 @@ IoResult TcpTransport::read(std::span<std::byte> into) noexcept {
   }
   if (n == 0) {
     readable_ = false;
+    if (reset_) return failed(ECONNRESET);
     return {IoStatus::eof, 0, Fault::none};
   }
   if (errno == EAGAIN) {
     readable_ = false;
     return {};
   }
+  readable_ = false;
   return failed(errno);
 }
 
@@ -163,7 +174,13 @@ IoResult TcpTransport::write(Chain& from) noexcept {
       } while (n < 0 && errno == EINTR);
     }
     if (n < 0) {
-      if (errno != EAGAIN) return failed(errno);
+      if (errno != EAGAIN) {
+        // What the peer said before it went is still in the socket, and no edge will tell of it or of its end.
+        const int err = errno;
+        readable_ = hangup_ = true;
+        reset_ = err == ECONNRESET;  // told to this write, not to the read that comes to it
+        return failed(err);
+      }
       writable_ = false;
       break;
     }

@@ -49,6 +49,7 @@ class TcpTransport final : public Transport, PollHandler, Task {
   void finish_connect() noexcept;
   void report_failure() noexcept;
   IoResult failed(int err) noexcept;
+  IoResult lost() noexcept;
 
   TransportHandler* handler_ = nullptr;
   PollFd poll_;
@@ -59,6 +60,7 @@ class TcpTransport final : public Transport, PollHandler, Task {
   bool guessed_ = false;  // not readable by inference from a short read, not because the kernel said so
   bool writable_ = true;
   bool hangup_ = false;
+  bool reset_ = false;    // a write has learnt it; the end that a read meets is no orderly one
 };
 
 }  // namespace twp

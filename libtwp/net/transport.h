@@ -65,6 +65,8 @@ class Transport {
   virtual void set_handler(TransportHandler* handler) noexcept = 0;
   /// Reads into `into`. After a result other than `again` the caller must go on until `again`/`eof`/`error`
   /// or until drained() says that there is nothing more to ask for.
+  /// With an empty `into` nothing is read: `error` when the connection is known to be lost (a reset can hide behind
+  /// octets that nobody reads), else `again`.
   virtual IoResult read(std::span<std::byte> into) noexcept = 0;
   /// True when a further read() would only say `again` (a short read has emptied the socket).
   virtual bool drained() const noexcept = 0;

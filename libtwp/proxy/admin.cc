@@ -36,6 +36,10 @@ class AdminImpl final : public Admin, Acceptor {
     options.at = at;
     options.listen.reuse_port = false;
     options.max_connections = 64;
+    options.limit_name = "the admin listener's own limit";
+    // A monitor asks and goes; who only holds connections open must not keep it out.
+    limits_.keep_alive_timeout = std::chrono::seconds(5);
+    limits_.head_timeout = std::chrono::seconds(5);
     auto front = Front::open(worker_, options, nullptr, *this, limits_);
     if (!front) return std::unexpected(front.error());
     front_ = std::move(*front);

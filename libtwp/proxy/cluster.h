@@ -31,6 +31,13 @@ class Cluster {
   /// back-off, they are tried anyway. nullptr only when no member has a weight.
   Member* pick(const Member* avoid = nullptr) noexcept;
 
+  /// There is a member other than `m` that takes requests.
+  bool has_another(const Member& m) const noexcept {
+    for (const Member& other : members_)
+      if (&other != &m && other.weight != 0) return true;
+    return false;
+  }
+
   const std::string& name() const noexcept { return name_; }
   std::vector<Member>& members() noexcept { return members_; }
   Duration response_timeout{};  ///< 0: none

@@ -45,6 +45,9 @@ void Exchange::client_gone(Fault why) noexcept {
   stop_relays(client_);
   client_ = nullptr;
   if (why != Fault::none) note_fault(as_client_fault(why), {});
+  // The session has answered a request that it could not go on reading; the record says with what.
+  const std::uint16_t refused_with = info(why).http_status;
+  if (status_ == 0 && refused_with / 100 == 4 && refused_with != 499) status_ = refused_with;
   if (member_ != nullptr) member_->pool->cancel(*this);
   if (origin_ == nullptr) return;
   if (request_ == Flow::ended && response_ == Flow::ended) return;  // it ends by itself
@@ -80,7 +83,9 @@ bool Exchange::may_replay(Fault why) const noexcept {
 
 /// No response head will come from the origin that was tried.
 void Exchange::origin_failed(Fault why, std::string_view detail) noexcept {
-  if (!may_replay(why)) {
+  // A dial that failed has tried every address of its origin: only another origin can do better.
+  const bool never_sent = phase_ == Phase::waiting;
+  if (!may_replay(why) || (never_sent && !cluster_->has_another(*member_))) {
     answer(why, detail);
     return;
   }
@@ -121,6 +126,9 @@ void Exchange::send_answer(const Head& made, std::string_view body) noexcept {
 
 void Exchange::cut_response(Fault why) noexcept {
   note_fault(why, {});
+  if (member_ != nullptr && phase_ == Phase::relaying)
+    log_limited(LogLevel::warning, "origin " + member_->label + ": " + std::string(log_word(why)) + " after " +
+                                       std::to_string(response_octets_) + " octets of a response body, client reset");
   response_ = Flow::cut;
   if (request_ != Flow::ended) request_ = Flow::cut;
   if (client_ != nullptr) client_->reset(why);

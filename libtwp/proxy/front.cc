@@ -16,7 +16,7 @@ class FrontImpl final : public Front, ListenHandler {
   FrontImpl(Worker& worker, const FrontOptions& options, TlsContext* tls, Acceptor& acceptor,
             const HttpLimits& limits) noexcept
       : worker_(worker), acceptor_(acceptor), limits_(limits), handshake_timeout_(options.handshake_timeout),
-        max_connections_(options.max_connections), tls_(tls) {}
+        max_connections_(options.max_connections), limit_name_(options.limit_name), tls_(tls) {}
   ~FrontImpl() override {
     listener_.reset();
     while (!connections_.empty()) delete &connections_.front();
@@ -105,6 +105,7 @@ class FrontImpl final : public Front, ListenHandler {
   const HttpLimits& limits_;
   const Duration handshake_timeout_;
   const std::size_t max_connections_;
+  const std::string_view limit_name_;
   TlsContext* tls_;
   Address address_;
   std::unique_ptr<Listener> listener_;
@@ -118,7 +119,7 @@ void FrontImpl::on_accept(std::unique_ptr<TcpTransport> transport) noexcept {
   if (max_connections_ != 0 && stats_.open >= max_connections_) {
     ++stats_.refused;
     log_limited(LogLevel::warning, "connection from " + transport->peer().remote.text() +
-                                       " refused: limits.max_connections reached on this worker (" +
+                                       " refused: " + std::string(limit_name_) + " reached on this worker (" +
                                        std::to_string(max_connections_) + ")");
     transport->close(Fault::overloaded);
     return;

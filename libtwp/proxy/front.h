@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "base/result.h"
 #include "event/worker.h"
@@ -19,6 +20,7 @@ struct FrontOptions {
   ListenOptions listen;
   Duration handshake_timeout = std::chrono::seconds(10);
   std::size_t max_connections = 0;  ///< on this worker; 0: no limit of our own
+  std::string_view limit_name = "limits.max_connections";  ///< what a refusal's log line calls that limit; static text
 };
 
 /// Since open().

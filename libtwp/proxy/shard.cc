@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "net/listener.h"
 #include "net/resolver.h"
 #include "proxy/exchange.h"
 #include "proxy/front.h"
@@ -26,7 +27,6 @@ void set_limits(HttpLimits& out, const config::Config& c) noexcept {
   out.max_trailer = c.limits.max_trailer;
   out.max_body = c.limits.max_body;
   out.stream_window = c.limits.stream_window;
-  out.max_pipelined = c.limits.max_pipelined;
   out.max_interim = c.limits.max_interim;
   out.min_body_rate = c.limits.min_body_rate;
   out.head_timeout = c.timeouts.head;
@@ -89,6 +89,7 @@ class ShardImpl final : public Shard, Acceptor, Connector, GenerationOwner, Time
   void on_timer() noexcept override;
 
   Result<std::unique_ptr<TlsContext>> server_tls(const Snapshot& snapshot, std::size_t listener) const;
+  Result<void> probe_addresses(const Snapshot& snapshot) const;
   Result<std::vector<Listening>> open_listeners(const Snapshot& snapshot, const std::vector<Address>* bound);
   void take_listeners(std::vector<Listening> next);
   void sweep() noexcept;
@@ -138,11 +139,23 @@ Result<std::unique_ptr<TlsContext>> ShardImpl::server_tls(const Snapshot& snapsh
   return TlsContext::server(options);
 }
 
+/// All before the first is opened: two of our own may share a port, as 0.0.0.0:80 and 127.0.0.1:80 do.
+Result<void> ShardImpl::probe_addresses(const Snapshot& snapshot) const {
+  for (const Snapshot::Listener& l : snapshot.listeners()) {
+    const bool ours = std::ranges::any_of(listening_, [&](const Listening& o) { return o.front->address().port() == l.at.port(); });
+    if (ours) continue;
+    if (auto ok = Listener::probe(l.at); !ok) return ok;
+  }
+  return {};
+}
+
 /// One entry per configured listener; those whose front is null keep the one that is open.
 Result<std::vector<ShardImpl::Listening>> ShardImpl::open_listeners(const Snapshot& snapshot,
                                                                     const std::vector<Address>* bound) {
   std::vector<Listening> out;
   const config::Config& c = snapshot.config();
+  if (bound == nullptr)
+    if (auto ok = probe_addresses(snapshot); !ok) return std::unexpected(ok.error());
   for (std::size_t i = 0; i < c.listeners.size(); ++i) {
     Listening l;
     l.url = c.listeners[i].url;

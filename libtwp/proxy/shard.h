@@ -20,7 +20,7 @@ namespace twp {
 class Shard {
  public:
   /// Opens every listener. `bound`: real addresses of another shard's listeners, so that a port picked by one
-  /// worker is shared by all; null for the first. `observer` may be null; it outlives the shard.
+  /// worker is shared by all; null for the first, which fails when another process has an address already. `observer` may be null; it outlives the shard.
   static Result<std::unique_ptr<Shard>> open(Worker& worker, std::shared_ptr<const Snapshot> snapshot,
                                              ExchangeObserver* observer, const std::vector<Address>* bound = nullptr);
   /// Ends everything that is left. Not from inside a callback of the shard.

@@ -26,13 +26,14 @@ std::string file_stamp(const std::string& path) {
          std::to_string(st.st_mtim.tv_sec) + '.' + std::to_string(st.st_mtim.tv_nsec) + ';';
 }
 
-Result<Snapshot::Listener> prepare_listener(const config::Listener& from) {
+Result<Snapshot::Listener> prepare_listener(const config::Listener& from, std::shared_ptr<const TlsIdentity> issued) {
   const auto url = config::parse_listen_url(from.url);
   if (!url) return std::unexpected(url.error());
   Snapshot::Listener out;
   out.at = config::listen_address(*url);
   if (!out.at.valid()) return fail(Fault::bad_config, from.url + ": expected an IP address or localhost");
   out.tls = url->encrypted();
+  if (issued != nullptr) out.identities.push_back(std::move(issued));
   if (!from.tls) return out;
   for (std::size_t i = 0; i < from.tls->cert.size(); ++i) {
     if (i >= from.tls->key.size()) return fail(Fault::bad_config, "tls: fewer keys than certificates");
@@ -90,12 +91,13 @@ ProcessSecrets ProcessSecrets::random() {
   return out;
 }
 
-Result<std::shared_ptr<const Snapshot>> Snapshot::prepare(config::Config config, const ProcessSecrets& secrets) {
+Result<std::shared_ptr<const Snapshot>> Snapshot::prepare(config::Config config, const ProcessSecrets& secrets,
+                                                          const std::vector<std::shared_ptr<const TlsIdentity>>& issued) {
   std::shared_ptr<Snapshot> s(new Snapshot);
   s->config_ = std::move(config);
   s->secrets_ = secrets;
   for (std::size_t i = 0; i < s->config_.listeners.size(); ++i) {
-    auto l = prepare_listener(s->config_.listeners[i]);
+    auto l = prepare_listener(s->config_.listeners[i], i < issued.size() ? issued[i] : nullptr);
     if (!l) return at_key("listener[" + std::to_string(i) + "]", std::move(l.error()));
     s->listeners_.push_back(std::move(*l));
   }

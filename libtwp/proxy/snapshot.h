@@ -44,8 +44,10 @@ class Snapshot {
     std::string tls_files;  ///< changes when a file that the TLS settings name has changed
   };
 
-  /// `config` must have passed validation. Errors are one line with the key and the cause. Opens no socket.
-  static Result<std::shared_ptr<const Snapshot>> prepare(config::Config config, const ProcessSecrets& secrets);
+  /// `config` must have passed validation. `issued` holds certificates made in this process, as Config::listeners; a null
+  /// or missing one means the listener's own files. Errors are one line with the key and the cause. Opens no socket.
+  static Result<std::shared_ptr<const Snapshot>> prepare(config::Config config, const ProcessSecrets& secrets,
+                                                         const std::vector<std::shared_ptr<const TlsIdentity>>& issued = {});
 
   const config::Config& config() const noexcept { return config_; }
   const std::vector<Listener>& listeners() const noexcept { return listeners_; }  ///< as Config::listeners

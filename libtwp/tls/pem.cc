@@ -49,17 +49,6 @@ bool only_end_of_file(std::string& reason) {
   return false;
 }
 
-Result<std::vector<X509Ptr>> parse_certificates(const std::string& text, const std::string& file) {
-  std::vector<X509Ptr> out;
-  const BioPtr bio = memory_bio(text);
-  while (X509* x = PEM_read_bio_X509_AUX(bio.get(), nullptr, no_passphrase, nullptr)) out.emplace_back(x);
-  std::string reason;
-  if (!only_end_of_file(reason))
-    return fail(Fault::bad_config, file + ": certificate " + std::to_string(out.size() + 1) + " is damaged: " + reason);
-  if (out.empty()) return fail(Fault::bad_config, "no certificate in " + file + " (expected PEM, -----BEGIN CERTIFICATE-----)");
-  return out;
-}
-
 std::string find_system_bundle() {
   if (const char* env = std::getenv("SSL_CERT_FILE"); env != nullptr && *env != '\0') return env;
   static constexpr const char* kUsual[] = {
@@ -100,31 +89,46 @@ std::string take_error(const char* otherwise) {
   return text;
 }
 
-Result<std::vector<X509Ptr>> load_certificates(const std::string& file) {
+Result<std::vector<X509Ptr>> parse_certificates(const std::string& text, const std::string& file) {
   init_openssl();
+  std::vector<X509Ptr> out;
+  const BioPtr bio = memory_bio(text);
+  while (X509* x = PEM_read_bio_X509_AUX(bio.get(), nullptr, no_passphrase, nullptr)) out.emplace_back(x);
+  std::string reason;
+  if (!only_end_of_file(reason))
+    return fail(Fault::bad_config, file + ": certificate " + std::to_string(out.size() + 1) + " is damaged: " + reason);
+  if (out.empty()) return fail(Fault::bad_config, "no certificate in " + file + " (expected PEM, -----BEGIN CERTIFICATE-----)");
+  return out;
+}
+
+Result<std::vector<X509Ptr>> load_certificates(const std::string& file) {
   const auto text = read_file(file, "certificate");
   if (!text) return std::unexpected(text.error());
   return parse_certificates(*text, file);
 }
 
 Result<KeyPtr> load_key(const std::string& file) {
-  init_openssl();
   const auto text = read_file(file, "key");
   if (!text) return std::unexpected(text.error());
-  const BioPtr bio = memory_bio(*text);
+  return parse_key(*text, file);
+}
+
+Result<KeyPtr> parse_key(const std::string& text, const std::string& file) {
+  init_openssl();
+  const BioPtr bio = memory_bio(text);
   KeyPtr key(PEM_read_bio_PrivateKey(bio.get(), nullptr, no_passphrase, nullptr));
   if (key != nullptr) {
     ERR_clear_error();
     return key;
   }
-  if (text->find("BEGIN ENCRYPTED PRIVATE KEY") != std::string::npos || text->find("Proc-Type: 4,ENCRYPTED") != std::string::npos) {
+  if (text.find("BEGIN ENCRYPTED PRIVATE KEY") != std::string::npos || text.find("Proc-Type: 4,ENCRYPTED") != std::string::npos) {
     ERR_clear_error();
     return fail(Fault::bad_config, "key " + file + " is encrypted; give it without a passphrase, readable only by this user");
   }
   std::string reason;
   if (only_end_of_file(reason)) return fail(Fault::bad_config, "no private key in " + file + " (expected PEM, -----BEGIN PRIVATE KEY-----)");
   // A file without a key block ends in the decoder's words, which say nothing to a person.
-  if (text->find("PRIVATE KEY-----") == std::string::npos)
+  if (text.find("PRIVATE KEY-----") == std::string::npos)
     return fail(Fault::bad_config, "no private key in " + file + " (expected PEM, -----BEGIN PRIVATE KEY-----)");
   return fail(Fault::bad_config, "key " + file + " is damaged: " + reason);
 }
@@ -190,16 +194,29 @@ Identity::Identity(std::vector<X509Ptr> certificates, KeyPtr key)
 
 }  // namespace tls_detail
 
-Result<std::shared_ptr<const TlsIdentity>> TlsIdentity::load(const std::string& cert_file, const std::string& key_file) {
-  auto certificates = tls_detail::load_certificates(cert_file);
+namespace {
+
+Result<std::shared_ptr<const TlsIdentity>> make_identity(Result<std::vector<tls_detail::X509Ptr>> certificates,
+                                                         Result<tls_detail::KeyPtr> key, const std::string& cert_name,
+                                                         const std::string& key_name) {
   if (!certificates) return std::unexpected(certificates.error());
-  auto key = tls_detail::load_key(key_file);
   if (!key) return std::unexpected(key.error());
   if (X509_check_private_key(certificates->front().get(), key->get()) != 1) {
     ERR_clear_error();
-    return fail(Fault::bad_config, "key " + key_file + " does not match certificate " + cert_file);
+    return fail(Fault::bad_config, "key " + key_name + " does not match certificate " + cert_name);
   }
   return std::make_shared<const tls_detail::Identity>(std::move(*certificates), std::move(*key));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const TlsIdentity>> TlsIdentity::load(const std::string& cert_file, const std::string& key_file) {
+  return make_identity(tls_detail::load_certificates(cert_file), tls_detail::load_key(key_file), cert_file, key_file);
+}
+
+Result<std::shared_ptr<const TlsIdentity>> TlsIdentity::from_pem(const std::string& cert_pem, const std::string& key_pem,
+                                                                 const std::string& name) {
+  return make_identity(tls_detail::parse_certificates(cert_pem, name), tls_detail::parse_key(key_pem, name), name, name);
 }
 
 }  // namespace twp

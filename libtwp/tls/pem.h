@@ -14,6 +14,9 @@ namespace twp::tls_detail {
 Result<std::vector<X509Ptr>> load_certificates(const std::string& file);
 /// The first private key of a PEM file. Encrypted keys are refused: a daemon has nobody to ask.
 Result<KeyPtr> load_key(const std::string& file);
+/// The same for text in hand; `name` stands for the file in errors.
+Result<std::vector<X509Ptr>> parse_certificates(const std::string& text, const std::string& name);
+Result<KeyPtr> parse_key(const std::string& text, const std::string& name);
 
 struct StoreHandle {
   std::shared_ptr<X509_STORE> store;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -17,6 +18,9 @@ class TlsIdentity {
  public:
   /// PEM files. Errors are one line naming file and cause: unreadable, no certificate in it, key does not match.
   static Result<std::shared_ptr<const TlsIdentity>> load(const std::string& cert_file, const std::string& key_file);
+  /// The same for PEM texts in hand, so that an issued key never reaches a disk; `name` stands for the files in errors.
+  static Result<std::shared_ptr<const TlsIdentity>> from_pem(const std::string& cert_pem, const std::string& key_pem,
+                                                             const std::string& name);
   virtual ~TlsIdentity() = default;
   /// DNS names and IPs the leaf is valid for.
   virtual const std::vector<std::string>& names() const noexcept = 0;
@@ -43,6 +47,14 @@ struct TlsServerOptions {
   TlsTicketKeys ticket_keys;
   bool strict_sni = false;                                      ///< refuse names that no identity covers
 };
+
+/// One string of the options that OpenSSL does not understand.
+struct TlsOptionProblem {
+  std::string_view option;  ///< name of the member, which is that of the configuration key
+  std::string what;         ///< "'X': why", for a person
+};
+/// What is wrong with min_version, ciphers, ciphersuites and groups, names one by one. Looks at nothing else, opens nothing.
+std::vector<TlsOptionProblem> check_tls_options(const TlsServerOptions& options);
 
 struct TlsClientOptions {
   std::string ca_file;                ///< PEM bundle; empty: the system's store

@@ -72,12 +72,12 @@ class Origin:
 
 
 class Running:
-    """A twp-proxy that has said it is ready."""
+    """A twp-proxy that has said it is ready. `launcher` is a command that ends in running the one behind it."""
 
-    def __init__(self, *args):
+    def __init__(self, *args, launcher=()):
         read, write = os.pipe()
         self.stderr = tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen([PROXY, *args, "--ready-fd", str(write)], pass_fds=(write,), stderr=self.stderr,
+        self.process = subprocess.Popen([*launcher, PROXY, *args, "--ready-fd", str(write)], pass_fds=(write,), stderr=self.stderr,
                                         stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
         os.close(write)
         with os.fdopen(read) as pipe:
@@ -134,8 +134,8 @@ class Case(unittest.TestCase):
         self.addCleanup(origin.close)
         return origin
 
-    def running(self, *args):
-        proxy = Running(*args)
+    def running(self, *args, launcher=()):
+        proxy = Running(*args, launcher=launcher)
         self.addCleanup(proxy.close)
         return proxy
 
@@ -224,6 +224,29 @@ class Usage(Case):
                                       "--set", "log_level=error"), 1, "admin", "Address already in use")
 
 
+    def test_port_in_use_by_another_of_us(self):
+        # Workers share a port with SO_REUSEPORT; another process of the same user must not.
+        first = self.running("reverse", "--listen", "http://127.0.0.1:0", "--to", "http://127.0.0.1:1", "--workers", "2")
+        url = "http://127.0.0.1:%d" % first.port
+        for workers in ("1", "2"):
+            self.assert_fails(command("reverse", "--listen", url, "--to", "http://127.0.0.1:1", "--workers", workers), 1,
+                              "twp-proxy: cannot listen on 127.0.0.1:%d: Address already in use" % first.port)
+        self.assert_fails(command("reverse", "--listen", url.replace("127.0.0.1", "0.0.0.0"), "--to", "http://127.0.0.1:1"), 1,
+                          "0.0.0.0:%d: Address already in use" % first.port)
+        # Of our own, two may meet on a port, at start and by a reload.
+        file = self.write("twp.toml", MINIMAL.format(self.origin().url))
+        proxy = self.running("run", "-c", file)
+        more = '[[listener]]\nurl = "http://127.0.0.2:%d"\n' % proxy.port
+        self.write("twp.toml", MINIMAL.format(self.origin().url) + more)
+        proxy.signal(signal.SIGHUP)
+        wait_for("the reload", lambda: proxy.errors().count("reloaded") == 1)
+        with socket.create_connection(("127.0.0.2", proxy.port), DEADLINE):
+            pass
+        self.write("twp.toml", MINIMAL.format(self.origin().url) + '[[listener]]\nurl = "%s"\n' % url)
+        proxy.signal(signal.SIGHUP)
+        wait_for("the refusal", lambda: "127.0.0.1:%d: Address already in use; the old configuration stays" % first.port in proxy.errors())
+
+
 class Files(Case):
     def test_bad_file_says_where(self):
         bad = self.write("bad.toml", MINIMAL.format("http://127.0.0.1:1") + "[limits]\nmax_head = 1\nnonsense = 2\n")
@@ -234,6 +257,27 @@ class Files(Case):
                 f"twp-proxy: {bad}:9:12: limits.max_head: expected a size from 256 to 16MiB such as \"64KiB\", found 1",
                 f"twp-proxy: {bad}:10:1: limits.nonsense: unknown key"])
         self.assert_fails(command("check", "-c", self.path("none.toml")), 2, "none.toml: cannot read: No such file")
+
+    def test_bad_tls_options_are_found_before_anything_listens(self):
+        ca = self.path("ca")
+        subprocess.run([CERTGEN, "ca", "--out", ca], check=True, capture_output=True)
+        head = '[[listener]]\nurl = "https://127.0.0.1:0"\n[listener.tls]\nca = "%s"\n' % ca
+        tail = MINIMAL.format("http://127.0.0.1:1").split("\n", 2)[2]
+        for line, says in (
+                ('ciphers = "ECDHE-RSA-AES128-GCM-SHA256:NONSENSE"', "ciphers: 'NONSENSE': there is no such TLS 1.2 cipher"),
+                ('ciphers = "!ALL"', "ciphers: '!ALL': leaves no TLS 1.2 cipher"),
+                ('ciphersuites = "TLS_AES_128_GCM_SHA256:TLS_NONSENSE"', "ciphersuites: 'TLS_NONSENSE': there is no such TLS 1.3 cipher suite"),
+                ('groups = "X25519:P-255"', "groups: 'X25519:P-255': there is no such group"),
+                ('min_version = "1.1"', "min_version: expected one of 1.2, 1.3, found '1.1'")):
+            bad = self.write("bad.toml", head + line + "\n" + tail)
+            column = line.index('"') + 1
+            for command_line in (["check", "-c", bad], ["run", "-c", bad], ["config", "run", "-c", bad]):
+                self.assert_fails(command(*command_line), 2, f"twp-proxy: {bad}:5:{column}: listener[0].tls.{says}")
+        good = self.write("good.toml", head + 'ciphers = "ECDHE+AESGCM:!aNULL:@STRENGTH"\nciphersuites = "TLS_AES_128_GCM_SHA256"\n'
+                          'groups = "X25519MLKEM768:X25519:P-256"\nmin_version = "1.3"\n' + tail)
+        self.assertEqual(command("check", "-c", good).returncode, 0)
+        flags = ["reverse", "--listen", "https://127.0.0.1:0", "--ca", ca, "--to", "http://127.0.0.1:1", "--set"]
+        self.assert_fails(command(*flags, "listener.tls.groups=nonsense"), 2, "listener[0].tls.groups: 'nonsense': there is no such group")
 
     @unittest.skipUnless(shutil.which("strace"), "needs strace")
     def test_bad_file_opens_no_socket(self):
@@ -442,6 +486,13 @@ class Signals(Case):
         proxy.signal(signal.SIGTERM)
         self.assertEqual(proxy.wait(), 0)
         self.assertFalse(os.path.exists(pid_file))
+
+    def test_reload_of_the_same_configuration_warns_of_nothing(self):
+        # workers = 0, the default, means as many as there are cores.
+        proxy = self.reverse(self.origin().url)
+        proxy.signal(signal.SIGHUP)
+        wait_for("the reload", lambda: "reloaded" in proxy.errors())
+        self.assertNotIn("needs a restart", proxy.errors())
 
     def test_reload_hits_nothing_else(self):
         self.assert_fails(command("reload", str(os.getpid())), 1, "not twp-proxy")

@@ -251,6 +251,11 @@ class Program(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("Address already in use", done.stderr)
         self.assertEqual(done.stderr.count("\n"), 1)
+        # Threads share a port with SO_REUSEPORT; another origin of the same user must not.
+        with Origin("--threads", "2") as first:
+            done = self.run_origin("--listen", first.urls[0], "--threads", "2")
+        self.assertEqual((done.returncode, done.stderr),
+                         (1, f"twp-origin: cannot listen on 127.0.0.1:{first.port}: Address already in use\n"))
 
     def test_tls_by_ca(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -288,6 +293,13 @@ class Program(unittest.TestCase):
                         break
                 self.assertIsNone(origin.process.poll())
                 origin.process.send_signal(signal.SIGINT)
+                self.assertEqual(origin.process.wait(tools.DEADLINE), 0)
+
+    def test_a_signal_right_after_the_ready_line_drains(self):
+        # Who reads the line may signal at once, while the threads still start.
+        for _ in range(20):
+            with Origin("--threads", "4") as origin:
+                origin.process.send_signal(signal.SIGTERM)
                 self.assertEqual(origin.process.wait(tools.DEADLINE), 0)
 
     def test_drain_timeout_is_kept(self):

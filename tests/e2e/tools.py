@@ -91,9 +91,9 @@ class RawServer:
         return self
 
     def __exit__(self, *_):
-        # A thread inside accept() keeps a closed socket listening, and would take one connection more.
+        # close() alone leaves a thread that waits in accept(2), and with it the socket: one more connection would come in.
         self.listener.shutdown(socket.SHUT_RDWR)
-        self.thread.join()
+        self.thread.join(DEADLINE)
         self.listener.close()
 
 

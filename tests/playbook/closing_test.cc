@@ -43,6 +43,14 @@ BOOST_AUTO_TEST_CASE(client_gone_while_waiting) {
   BOOST_TEST(play.pool().idle() == 1u);
 }
 
+BOOST_AUTO_TEST_CASE(a_request_refused_in_its_body_is_recorded_with_the_sessions_answer) {
+  Playbook play;
+  play.upload("POST", BodySize::unknown());
+  play.client().fail(Fault::bad_chunk);
+  BOOST_TEST(play.settle());
+  BOOST_TEST(play.done.status == 400);
+}
+
 BOOST_AUTO_TEST_CASE(client_gone_before_and_after_the_response_head) {
   for (const bool after : {false, true}) {
     BOOST_TEST_CONTEXT("after the head: " << after) {
@@ -302,6 +310,16 @@ BOOST_AUTO_TEST_CASE(a_refused_connection_is_tried_at_another_origin_with_the_he
   BOOST_TEST(play.settle());
   BOOST_TEST(play.done.origin == "o2.test:8080");
   BOOST_TEST(play.done.status == 201);
+}
+
+BOOST_AUTO_TEST_CASE(a_dial_that_failed_is_not_repeated_at_the_only_origin) {
+  Playbook play;
+  play.get();
+  play.connector.fail(Fault::connect_timeout);
+  BOOST_TEST(play.connector.dials.empty());
+  BOOST_TEST(play.client().head.status == 504);
+  BOOST_TEST(play.settle());
+  BOOST_TEST(play.counters.replays == 0u);
 }
 
 // ---- nth failure -------------------------------------------------------------------------------------

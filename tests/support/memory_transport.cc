@@ -73,6 +73,7 @@ void MemoryTransport::run() noexcept {
 }
 
 IoResult MemoryTransport::read(std::span<std::byte> into) noexcept {
+  if (into.empty()) return failed_ ? IoResult{IoStatus::error, 0, Fault::peer_reset} : IoResult{};
   ++reads_;
   if (fail_read_ != 0 && --fail_read_ == 0) failed_ = true;
   if (failed_) return {IoStatus::error, 0, Fault::peer_reset};

@@ -5,6 +5,7 @@
 #include <ostream>
 #include <string>
 
+#include "h1/translate.h"
 #include "support/h1_rig.h"
 
 namespace bdata = boost::unit_test::data;
@@ -320,22 +321,55 @@ BOOST_AUTO_TEST_CASE(credit_bounds_what_is_delivered) {
   }
 }
 
+const std::string kSwitched = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n";
+
+Recorder* handshake(ClientRig& rig, std::string_view key = {}) {
+  Recorder* r = rig.open();
+  Head h = Head::request(Method::connect, "http", "a.test", "/ws");
+  h.protocol = "websocket";
+  if (!key.empty()) h.fields.add(HeaderId::sec_websocket_key, key);
+  r->send_head(h, End::no);
+  run_quiet(rig.worker);
+  return r;
+}
+
+/// The right answer to the key in `request`.
+std::string accept_for(std::string_view request) {
+  const auto at = request.find("Sec-WebSocket-Key: ") + 19;
+  return h1::websocket_accept(request.substr(at, 24));
+}
+
+BOOST_AUTO_TEST_CASE(a_websocket_answer_must_prove_that_it_knows_our_key) {
+  for (const std::string line : {"", "Sec-WebSocket-Accept: x\r\n", "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"}) {
+    ClientRig rig;
+    rig.start();
+    Recorder* r = handshake(rig);
+    rig.play(kSwitched + line + "\r\nhi");
+    BOOST_TEST(!r->head.has_value());
+    BOOST_TEST(r->body == "");
+    BOOST_TEST(log_word(r->fault) == log_word(Fault::origin_bad_head));
+    BOOST_TEST(rig.owner.gone);
+  }
+  // The client's own key, passed on: an answer to another key, or none, is refused as well.
+  for (const bool right : {false, true}) {
+    ClientRig rig;
+    rig.start();
+    Recorder* r = handshake(rig, "dGhlIHNhbXBsZSBub25jZQ==");
+    // RFC 6455 §1.3 has this key with this answer.
+    rig.play(kSwitched + "Sec-WebSocket-Accept: " + (right ? "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" : "x") + "\r\n\r\nhi");
+    BOOST_TEST(r->head.has_value() == right);
+    BOOST_TEST(r->body == (right ? "hi" : ""));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(websocket) {
-  const auto handshake = [](ClientRig& rig) {
-    Recorder* r = rig.open();
-    Head h = Head::request(Method::connect, "http", "a.test", "/ws");
-    h.protocol = "websocket";
-    r->send_head(h, End::no);
-    run_quiet(rig.worker);
-    return r;
-  };
   {
     ClientRig rig;
     rig.start();
     Recorder* r = handshake(rig);
     BOOST_TEST(rig.peer->got().starts_with("GET /ws HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: "));
-    BOOST_TEST(contains(rig.peer->take(), "\r\nSec-WebSocket-Version: 13\r\n\r\n"));
-    rig.play("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: x\r\n\r\nhi");
+    BOOST_TEST(contains(rig.peer->got(), "\r\nSec-WebSocket-Version: 13\r\n\r\n"));
+    rig.play(kSwitched + "Sec-WebSocket-Accept: " + accept_for(rig.peer->take()) + "\r\n\r\nhi");
     BOOST_TEST(r->head->status == 200);
     BOOST_TEST(r->head->is_connect());
     BOOST_TEST(r->body == "hi");

@@ -78,6 +78,68 @@ BOOST_AUTO_TEST_CASE(a_reset_right_behind_part_of_a_request) {
   BOOST_TEST(log_word(acceptor.streams[0]->fault) == "client-reset");
 }
 
+// The first octets are a whole request: nothing more is asked for, and the reset behind the rest makes no edge of its own.
+BOOST_AUTO_TEST_CASE(a_reset_behind_a_request_that_is_being_answered) {
+  Worker worker;
+  const HttpLimits limits;
+  RecordingAcceptor acceptor;
+  RecordingOwner owner(worker);
+  TcpPair pair;
+  owner.hold(make_h1_server(worker, pair.transport(worker), acceptor, owner, limits));
+  run_quiet(worker);
+  pair.send_and_reset("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /next HTTP/1.1\r\nHost: a\r\n\r\n");
+  BOOST_TEST(run_until(worker, [&] { return owner.gone; }, std::chrono::seconds(6)));
+  BOOST_REQUIRE(acceptor.streams.size() == 1u);
+  BOOST_TEST(log_word(acceptor.streams[0]->fault) == "client-reset");
+}
+
+BOOST_AUTO_TEST_CASE(a_client_that_resets_an_upload_while_nobody_reads_it) {
+  Worker worker;
+  HttpLimits limits;
+  limits.stream_window = 4096;
+  RecordingAcceptor acceptor;
+  acceptor.setup = [](Recorder& r) { r.consume = false; };
+  RecordingOwner owner(worker);
+  TcpPair pair;
+  owner.hold(make_h1_server(worker, pair.transport(worker), acceptor, owner, limits));
+  run_quiet(worker);
+  pair.send_and_reset("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n" + std::string(60'000, 'x'));
+  BOOST_TEST(run_until(worker, [&] { return owner.gone; }, std::chrono::seconds(6)));
+  BOOST_TEST(log_word(acceptor.streams[0]->fault) == "client-reset");
+}
+
+// A69: the origin refuses an upload with a response that the client is slow to take, and resets. Our write meets the
+// reset while reading is paused; the rest of the response is still there when there is room for it again.
+BOOST_AUTO_TEST_CASE(a_response_behind_paused_reading_survives_a_failed_write) {
+  Worker worker;
+  HttpLimits limits;
+  limits.stream_window = 4096;
+  RecordingOwner owner(worker);
+  TcpPair pair;
+  Session* s = owner.hold(make_h1_client(worker, pair.transport(worker), owner, limits));
+  Recorder r;
+  r.consume = false;
+  r.stream = s->open(r);
+  r.send_head(Head::request(Method::post, "http", "a.test", "/", BodySize::exactly(1 << 20)), End::no);
+  r.send_body("begin", End::no);
+  run_quiet(worker);
+  const std::string body(100'000, 'x');
+  pair.send_and_reset("HTTP/1.1 413 Content Too Large\r\nContent-Length: 100000\r\n\r\n" + body);
+  BOOST_REQUIRE(run_until(worker, [&] { return r.unconsumed >= limits.stream_window; }));
+  for (int i = 0; i < 3; ++i) {
+    r.send_body("more", End::no);
+    run_quiet(worker);
+  }
+  BOOST_TEST(!r.gone);
+  BOOST_TEST(r.body.size() < body.size());
+  r.consume = true;
+  r.give_credit(r.unconsumed);
+  BOOST_TEST(run_until(worker, [&] { return r.gone; }, std::chrono::seconds(2)));
+  BOOST_TEST((r.body == body));
+  BOOST_TEST(r.ended);
+  BOOST_TEST(log_word(r.fault) == "early-response");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

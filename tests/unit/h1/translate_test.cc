@@ -182,6 +182,17 @@ BOOST_AUTO_TEST_CASE(expectations) {
   BOOST_TEST(!old.head.fields.has(HeaderId::expect));
 }
 
+BOOST_AUTO_TEST_CASE(lengths_leave_in_our_own_words) {
+  for (const char* text : {"5", "05", "0000000000005"}) {
+    const Parsed p = request("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::string(text) + "\r\n\r\n");
+    BOOST_TEST(log_word(p.fault) == "ok");
+    BOOST_TEST(p.head.fields.get(HeaderId::content_length) == "5");
+    BOOST_TEST(p.head.body.n == 5u);
+  }
+  const Parsed zero = request("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 00\r\n\r\n");
+  BOOST_TEST(zero.head.fields.get(HeaderId::content_length) == "0");
+}
+
 BOOST_AUTO_TEST_CASE(websocket_handshakes) {
   const std::string rest = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n";
   const auto upgrade = [&](const std::string& lines) { return request("GET /chat HTTP/1.1\r\nHost: a\r\n" + lines + rest + "\r\n"); };
@@ -207,6 +218,8 @@ BOOST_AUTO_TEST_CASE(websocket_handshakes) {
     BOOST_TEST(p.head.method_name == "GET");
     BOOST_TEST(!p.head.fields.has(HeaderId::upgrade));
   }
+  // Without a key it is an ordinary request.
+  BOOST_TEST(!request("GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n").info.websocket);
   BOOST_TEST(!request("GET / HTTP/1.0\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n" + rest + "\r\n").info.websocket);
   BOOST_TEST(websocket_accept("dGhlIHNhbXBsZSBub25jZQ==") == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");  // RFC 6455 §1.3
   BOOST_TEST(websocket_key().size() == 24u);

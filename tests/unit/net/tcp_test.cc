@@ -107,6 +107,31 @@ BOOST_AUTO_TEST_CASE(reset_is_not_an_end_of_file) {
   BOOST_TEST((c->transport->write(more).status != IoStatus::ok));
 }
 
+// The peer answered, did not take the rest and went: its answer is there after our write has failed, however late we look.
+BOOST_AUTO_TEST_CASE(a_failed_write_leaves_the_answer_readable) {
+  connect();
+  c->paused = true;
+  s->out.append_copy("413 Content Too Large");
+  s->pump();
+  s->transport->close(Fault::early_response);  // RST behind the answer
+  c->out.append_copy("more");
+  BOOST_REQUIRE(turn_until(w, [&] {
+    c->out.append_copy("x");
+    c->pump();
+    return c->write_failed;
+  }));
+  BOOST_TEST(!c->transport->drained());
+  c->paused = false;
+  c->read_size = 7;
+  BOOST_REQUIRE(turn_until(w, [&] {
+    c->pump();
+    return c->eof || c->fault != Fault::none;
+  }, 5));
+  BOOST_TEST(c->in == "413 Content Too Large");
+  BOOST_TEST(!c->eof);  // cut, not ended
+  BOOST_TEST(log_word(c->fault) == log_word(Fault::peer_reset));
+}
+
 BOOST_AUTO_TEST_CASE(big_transfers_both_ways_against_a_slow_reader) {
   connect();
   std::mt19937 rng(3);
@@ -171,6 +196,19 @@ BOOST_AUTO_TEST_CASE(listen_errors_name_the_address) {
 
 BOOST_AUTO_TEST_CASE(several_listeners_on_one_address) {
   BOOST_TEST(Listener::open(w, listener->address(), {}, acceptor).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(a_probe_finds_a_port_that_others_could_share) {
+  const Address at = listener->address();
+  auto taken = Listener::probe(at);
+  BOOST_REQUIRE(!taken.has_value());
+  BOOST_TEST(taken.error().what == "cannot listen on " + at.text() + ": Address already in use");
+  BOOST_TEST(!Listener::probe(*Address::parse("0.0.0.0", at.port())).has_value());
+  BOOST_TEST(Listener::probe(*Address::parse("127.0.0.2", at.port())).has_value());
+  BOOST_TEST(Listener::probe(*Address::parse("127.0.0.1", 0)).has_value());
+  listener.reset();
+  BOOST_TEST(Listener::probe(at).has_value());
+  BOOST_TEST(Listener::probe(at).has_value());  // it keeps no socket
 }
 
 BOOST_AUTO_TEST_CASE(ipv4_and_ipv6_do_not_collide) {

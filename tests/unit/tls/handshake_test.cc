@@ -268,7 +268,7 @@ BOOST_AUTO_TEST_CASE(a_peer_that_leaves) {
 BOOST_AUTO_TEST_CASE(a_peer_that_says_nothing) {
   contexts();
   auto [a, b] = MemTransport::pair(w);
-  const Instant before = monotonic_now();
+  const Instant before = w.now();  // what the timer counts from
   s = std::make_unique<Endpoint>(make_tls_server(w, std::move(b), *server_context, std::chrono::milliseconds(50)));
   BOOST_REQUIRE(turn_until(w, [&] { return s->failed != 0; }));
   BOOST_TEST(monotonic_now() - before >= 49'000'000u);

@@ -47,6 +47,22 @@ BOOST_AUTO_TEST_CASE(certificate_and_key_in_one_file) {
   BOOST_TEST(load(both, both) == "loaded");
 }
 
+BOOST_AUTO_TEST_CASE(texts_in_hand) {
+  const std::string cert = slurp(leaf.cert_file), key = slurp(leaf.key_file);
+  const auto id = TlsIdentity::from_pem(cert, key, "issued");
+  BOOST_REQUIRE(id.has_value());
+  BOOST_TEST((*id)->names() == (*TlsIdentity::load(leaf.cert_file, leaf.key_file))->names(), boost::test_tools::per_element());
+  const auto what = [](const std::string& c, const std::string& k) {
+    const auto r = TlsIdentity::from_pem(c, k, "issued");
+    return r ? "made" : r.error().what;
+  };
+  BOOST_TEST(what(cert + slurp(pki.ca.cert_file), key) == "made");
+  BOOST_TEST(what(key, key) == "no certificate in issued (expected PEM, -----BEGIN CERTIFICATE-----)");
+  BOOST_TEST(what("", "") == "no certificate in issued (expected PEM, -----BEGIN CERTIFICATE-----)");
+  BOOST_TEST(what(cert, cert).find("no private key in issued") == 0u);
+  BOOST_TEST(what(cert, slurp(pki.ca.key_file)) == "key issued does not match certificate issued");
+}
+
 BOOST_AUTO_TEST_CASE(what_is_wrong_with_files) {
   const std::string missing = pki.dir / "missing";
   BOOST_TEST(load(missing, leaf.key_file) == "cannot read certificate " + missing + ": No such file or directory");
@@ -102,6 +118,28 @@ BOOST_AUTO_TEST_CASE(options) {
   BOOST_TEST(server_with([](auto& o) { o.ticket_keys.key = "short"; }).find("ticket keys") == 0u);
   BOOST_TEST(server_with([](auto& o) { o.key_log_file = "/nonexistent/dir/keys"; }).find("cannot open key log /nonexistent/dir/keys: ") == 0u);
   BOOST_TEST(server_with([](auto& o) { o.client_ca_file = "/nonexistent/ca"; }).find("cannot read certificate /nonexistent/ca") == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(options_are_checked_name_by_name) {
+  const auto problems = [](const std::function<void(TlsServerOptions&)>& change) {
+    TlsServerOptions o;
+    change(o);
+    std::string out;
+    for (const TlsOptionProblem& p : check_tls_options(o)) out += std::string(p.option) + ": " + p.what + "\n";
+    return out;
+  };
+  BOOST_TEST(problems([](auto&) {}) == "");
+  BOOST_TEST(problems([](auto& o) { o.ciphers = "HIGH:!aNULL, -AES256:@STRENGTH"; }) == "");
+  BOOST_TEST(problems([](auto& o) { o.ciphers = "ECDHE-RSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA265"; }) ==
+             "ciphers: 'ECDHE-RSA-AES128-GCM-SHA265': there is no such TLS 1.2 cipher\n");
+  BOOST_TEST(problems([](auto& o) { o.ciphers = "TLS_AES_128_GCM_SHA256"; }) ==
+             "ciphers: 'TLS_AES_128_GCM_SHA256': there is no such TLS 1.2 cipher\n");
+  BOOST_TEST(problems([](auto& o) { o.ciphersuites = "a:TLS_AES_128_GCM_SHA256:b"; }) ==
+             "ciphersuites: 'a': there is no such TLS 1.3 cipher suite\nciphersuites: 'b': there is no such TLS 1.3 cipher suite\n");
+  BOOST_TEST(problems([](auto& o) { o.ciphersuites = ":"; }) != "");
+  BOOST_TEST(problems([](auto& o) { o.groups = "P-256:X25519MLKEM768"; }) == "");
+  BOOST_TEST(problems([](auto& o) { o.groups = "P-256:"; o.min_version = "1.1"; }).find("min_version: '1.1'") == 0u);
+  BOOST_TEST(problems([](auto& o) { o.groups = "nonsense"; }).find("groups: 'nonsense': there is no such group") == 0u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
