@@ -263,8 +263,9 @@ void Transport::fail_open(Fault fault, const std::string& reason) noexcept {
   if (handler_ != nullptr) handler_->on_open_failed(*this, fault, whom() + ": " + reason);
 }
 
+// Asks a drained lower transport too: a reset right behind octets that were not enough makes no edge of its own, and the
+// lower one knows when there is nothing to learn.
 IoResult Transport::fill() noexcept {
-  if (lower_->drained()) return {};
   Receive& r = Receive::local();
   if (r.owner != nullptr && r.owner != this) r.owner->stash_feed();
   r.owner = nullptr;

@@ -1,6 +1,8 @@
 // Octets in both directions under every cut, ends of a connection, and what a record costs.
+#include "h1/h1_session.h"
 #include "net/linger.h"
 #include "net/listener.h"
+#include "support/recorder.h"
 #include "tls_fixture.h"
 
 using namespace twp;
@@ -18,6 +20,11 @@ std::string random_text(std::size_t n, unsigned seed) {
   for (std::size_t i = n & ~std::size_t{7}; i < n; ++i) s[i] = static_cast<char>(rng());
   return s;
 }
+
+struct Accepted final : ListenHandler {
+  void on_accept(std::unique_ptr<TcpTransport> t) noexcept override { accepted.push_back(std::move(t)); }
+  std::vector<std::unique_ptr<TcpTransport>> accepted;
+};
 
 struct Fixture {
   Fixture() {
@@ -39,6 +46,22 @@ struct Fixture {
     BOOST_REQUIRE(turn_until(w, [&] { return c->opened + c->failed != 0 && s->opened + s->failed != 0; }, 60));
     BOOST_REQUIRE_MESSAGE(c->opened == 1 && s->opened == 1, c->detail + s->detail);
   }
+  /// A connected pair of kernel sockets, TLS on neither yet.
+  std::pair<std::unique_ptr<TcpTransport>, std::unique_ptr<TcpTransport>> tcp_pair() {
+    listener = std::move(*Listener::open(w, *Address::parse("127.0.0.1", 0), {}, accepted));
+    auto near = TcpTransport::connect(w, listener->address(), {});
+    BOOST_REQUIRE(turn_until(w, [&] { return !accepted.accepted.empty(); }));
+    auto far = std::move(accepted.accepted.back());
+    accepted.accepted.pop_back();
+    return {std::move(near), std::move(far)};
+  }
+  void connect_tcp() {
+    auto [near, far] = tcp_pair();
+    c = std::make_unique<Endpoint>(make_tls_client(w, std::move(near), *client_context, "a.test", "", "a"));
+    s = std::make_unique<Endpoint>(make_tls_server(w, std::move(far), *server_context, std::chrono::seconds(10)));
+    BOOST_REQUIRE(turn_until(w, [&] { return c->opened + c->failed != 0 && s->opened + s->failed != 0; }));
+    BOOST_REQUIRE_MESSAGE(c->opened == 1 && s->opened == 1, c->detail + s->detail);
+  }
   /// Compares without printing megabytes.
   static bool same(const std::string& a, const std::string& b) { return a == b; }
 
@@ -47,6 +70,8 @@ struct Fixture {
   TlsServerOptions server;
   TlsClientOptions client;
   std::unique_ptr<TlsContext> server_context, client_context;
+  Accepted accepted;
+  std::unique_ptr<Listener> listener;
   MemTransport* client_end = nullptr;
   MemTransport* server_end = nullptr;
   std::unique_ptr<Endpoint> c, s;
@@ -255,19 +280,8 @@ BOOST_AUTO_TEST_CASE(an_idle_connection_holds_no_block) {
 }
 
 // The same over sockets, with everything that a kernel does to it.
-struct Accepted final : ListenHandler {
-  void on_accept(std::unique_ptr<TcpTransport> t) noexcept override { accepted.push_back(std::move(t)); }
-  std::vector<std::unique_ptr<TcpTransport>> accepted;
-};
-
 BOOST_AUTO_TEST_CASE(over_tcp) {
-  Accepted accepted;
-  auto listener = std::move(*Listener::open(w, *Address::parse("127.0.0.1", 0), {}, accepted));
-  c = std::make_unique<Endpoint>(
-      make_tls_client(w, TcpTransport::connect(w, listener->address(), {}), *client_context, "a.test", "", "a"));
-  BOOST_REQUIRE(turn_until(w, [&] { return !accepted.accepted.empty(); }));
-  s = std::make_unique<Endpoint>(
-      make_tls_server(w, std::move(accepted.accepted[0]), *server_context, std::chrono::seconds(10)));
+  connect_tcp();
   const std::string up = random_text(3 << 20, 10);
   const std::string down = random_text(3 << 20, 11);
   c->out.append_copy(up);
@@ -280,12 +294,65 @@ BOOST_AUTO_TEST_CASE(over_tcp) {
   BOOST_REQUIRE(turn_until(w, [&] { return c->eof; }));
 }
 
+// The kernel reports octets and the reset behind them in one edge, and a short read looks as if that were all.
+BOOST_AUTO_TEST_CASE(a_reset_right_behind_octets_is_seen_by_who_asks_again) {
+  connect_tcp();
+  s->send("half of a mess");
+  s->transport->close(Fault::io_error);
+  BOOST_REQUIRE(turn_until(w, [&] { return !c->in.empty(); }));
+  BOOST_TEST(c->in == "half of a mess");
+  std::array<std::byte, 100> more;
+  const IoResult r = c->transport->read(more);
+  BOOST_TEST((r.status == IoStatus::error));
+  BOOST_TEST(log_word(r.fault) == log_word(Fault::peer_reset));
+}
+
+BOOST_AUTO_TEST_CASE(a_reset_right_behind_part_of_a_record) {
+  auto [near, far] = tcp_pair();
+  c = std::make_unique<Endpoint>(make_tls_client(w, std::move(near), *client_context, "a.test", "", "a"));
+  TcpTransport* below = far.get();
+  s = std::make_unique<Endpoint>(make_tls_server(w, std::move(far), *server_context, std::chrono::seconds(10)));
+  BOOST_REQUIRE(turn_until(w, [&] { return c->opened == 1 && s->opened == 1; }));
+  Chain part;
+  part.append_copy(std::string_view("\x17\x03\x03\x01\x00half", 9));
+  below->write(part);
+  below->close(Fault::io_error);
+  BOOST_REQUIRE(turn_until(w, [&] { return c->fault != Fault::none; }, 5));
+  BOOST_TEST(log_word(c->fault) == log_word(Fault::peer_reset));
+}
+
+BOOST_AUTO_TEST_CASE(a_reset_right_behind_part_of_the_handshake) {
+  auto [near, far] = tcp_pair();
+  s = std::make_unique<Endpoint>(make_tls_server(w, std::move(far), *server_context, std::chrono::seconds(3600)));
+  Chain part;
+  part.append_copy(std::string_view("\x16\x03\x01\x01\x00\x01", 6));
+  BOOST_REQUIRE(turn_until(w, [&] {
+    near->write(part);
+    return part.empty();
+  }));
+  near->close(Fault::io_error);
+  BOOST_REQUIRE(turn_until(w, [&] { return s->failed != 0; }, 5));
+  BOOST_TEST(log_word(s->fault) == log_word(Fault::tls_handshake));
+}
+
+BOOST_AUTO_TEST_CASE(a_reset_right_behind_part_of_a_response) {
+  connect_tcp();
+  const HttpLimits limits;
+  RecordingOwner owner(w);
+  Session* session = owner.hold(make_h1_client(w, std::move(c->transport), owner, limits));
+  Recorder r;
+  r.stream = session->open(r);
+  r.send_head(Head::request(Method::get, "https", "a.test", "/"), End::yes);
+  BOOST_REQUIRE(turn_until(w, [&] { return s->in.ends_with("\r\n\r\n"); }));
+  s->send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello");
+  s->transport->close(Fault::io_error);
+  BOOST_TEST(turn_until(w, [&] { return r.gone; }, 5));
+  BOOST_TEST(log_word(r.fault) == "origin-truncated");
+  BOOST_TEST(!r.ended);
+}
+
 BOOST_AUTO_TEST_CASE(a_refused_connection_is_passed_through) {
-  Address gone;
-  {
-    Accepted accepted;
-    gone = (*Listener::open(w, *Address::parse("127.0.0.1", 0), {}, accepted))->address();
-  }
+  const Address gone = (*Listener::open(w, *Address::parse("127.0.0.1", 0), {}, accepted))->address();
   c = std::make_unique<Endpoint>(make_tls_client(w, TcpTransport::connect(w, gone, {}), *client_context, "a.test", "", "a"));
   BOOST_REQUIRE(turn_until(w, [&] { return c->failed != 0; }));
   BOOST_TEST(log_word(c->fault) == log_word(Fault::connect_refused));
