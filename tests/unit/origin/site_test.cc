@@ -101,6 +101,8 @@ class FakeStream final : public Stream {
 };
 
 struct Fixture {
+  // What the handlers have retired belongs to the site's pools: it goes before the site does.
+  ~Fixture() { worker.turn(Duration::zero()); }
   Worker worker;
   Site site{worker};
   FakeStream s{site};
