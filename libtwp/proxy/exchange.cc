@@ -227,7 +227,7 @@ void Exchange::request_body(Slice body, End end) noexcept {
     return;
   }
   if (request_ != Flow::open) return;
-  if (end == End::yes) request_ = Flow::ended;
+  if (end == End::yes) request_ended();
   if (holding()) {
     held_.append(std::move(body));
     return;
@@ -242,10 +242,16 @@ void Exchange::request_body(Slice body, End end) noexcept {
   origin_->send_body(std::move(body), end);
 }
 
+/// From here on the origin's answer is what is waited for.
+void Exchange::request_ended() noexcept {
+  request_ = Flow::ended;
+  if (phase_ == Phase::requested && cluster_->response_timeout > Duration::zero()) arm();
+}
+
 void Exchange::request_trailers(HeaderBlock&& trailers) noexcept {
   if (request_ == Flow::draining) request_ = Flow::ended;
   if (request_ != Flow::open) return;
-  request_ = Flow::ended;
+  request_ended();
   if (holding()) {
     held_trailers_ = std::move(trailers);
     has_held_trailers_ = true;

@@ -84,6 +84,7 @@ class Exchange final : public StreamEvents, PoolWaiter, Timer, SpliceOwner {
   void send_request(Stream& origin, bool reused) noexcept;
   void send_held() noexcept;
   void request_body(Slice body, End end) noexcept;
+  void request_ended() noexcept;
   void request_trailers(HeaderBlock&& trailers) noexcept;
   bool holding() const noexcept;
 

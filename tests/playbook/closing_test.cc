@@ -383,6 +383,18 @@ BOOST_AUTO_TEST_CASE(response_timeout_is_of_the_cluster) {
   BOOST_TEST(play.settle());
 }
 
+BOOST_AUTO_TEST_CASE(response_timeout_begins_when_an_upload_has_ended) {
+  config::Config c = one_cluster();
+  c.clusters[0].response_timeout = std::chrono::milliseconds(20);
+  Playbook play(c);
+  play.upload("POST", BodySize::unknown());
+  play.connect();
+  play.client().deliver_body("abc", End::yes);
+  BOOST_TEST(wait_for(play, [&] { return play.client().has_head; }));
+  BOOST_TEST(play.client().head.status == 504);
+  BOOST_TEST(play.settle());
+}
+
 BOOST_AUTO_TEST_CASE(a_client_that_stops_in_its_upload_is_408) {
   Playbook play(quick_timeouts());
   play.upload("POST", BodySize::exactly(100 << 20));
