@@ -20,6 +20,9 @@
 
 namespace twp::h1 {
 
+/// A body whose end is the end of the connection has so many octets left.
+inline constexpr std::uint64_t kNoEnd = ~std::uint64_t{0};
+
 class H1Connection : public Session, public Stream, public RawPort, public TransportHandler, public Timer {
  public:
   ~H1Connection() override;
