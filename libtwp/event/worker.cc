@@ -139,10 +139,10 @@ void Worker::stop() noexcept {
 }
 
 void Worker::post(std::move_only_function<void()> f) {
-  {
-    const std::lock_guard lock(mail_mutex_);
-    mail_.push_back(std::move(f));
-  }
+  // The wake-up is written under the lock too: what is posted may end this worker, and with it the descriptor, as soon
+  // as the loop can take it.
+  const std::lock_guard lock(mail_mutex_);
+  mail_.push_back(std::move(f));
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto n = ::write(wake_.fd(), &one, sizeof one);
 }
