@@ -4,6 +4,7 @@
 #include <openssl/rand.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -140,7 +141,10 @@ Result<void> Context::use_identity(const Identity& id) {
 }
 
 Result<void> Context::init_server(const TlsServerOptions& o) {
-  auto ok = init_common(TLS_server_method(), {o.min_version, o.ciphers, o.ciphersuites, o.groups, o.key_log_file, o.alpn});
+  std::vector<std::string> alpn = o.alpn;
+  // HTTP/1.0 has an identifier of its own, and whoever serves 1.1 serves it.
+  if (std::ranges::find(alpn, "http/1.1") != alpn.end()) alpn.emplace_back("http/1.0");
+  auto ok = init_common(TLS_server_method(), {o.min_version, o.ciphers, o.ciphersuites, o.groups, o.key_log_file, alpn});
   if (!ok) return ok;
   SSL_CTX* c = ctx_.get();
   if (o.identities.empty()) return fail(Fault::bad_config, "a TLS listener needs a certificate and its key");

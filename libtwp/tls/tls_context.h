@@ -36,7 +36,8 @@ struct TlsTicketKeys {
 
 struct TlsServerOptions {
   std::vector<std::shared_ptr<const TlsIdentity>> identities;  ///< first is the default; others by SNI (exact, then wildcard)
-  std::vector<std::string> alpn{"http/1.1"};                   ///< in our order of preference; none in common: alert
+  /// In our order of preference; none in common: alert. Who has "http/1.1" in it takes "http/1.0" as well.
+  std::vector<std::string> alpn{"http/1.1"};
   std::string client_ca_file;                                   ///< mTLS: trust anchors; empty: no client certificate asked
   bool client_cert_required = false;
   std::string min_version = "1.2";                              ///< "1.2" or "1.3"

@@ -89,6 +89,18 @@ BOOST_AUTO_TEST_CASE(no_protocol_in_common) {
   BOOST_TEST(log_word(s->fault) == log_word(Fault::tls_no_protocol));
 }
 
+BOOST_AUTO_TEST_CASE(http_1_0_has_a_name_of_its_own) {
+  server.alpn = {"h2", "http/1.1"};
+  client.alpn = {"http/1.0"};  // curl -0
+  connect();
+  expect_open();
+  BOOST_TEST(s->transport->peer().alpn == "http/1.0");
+  server_context.reset();
+  server.alpn = {"h2"};  // no HTTP/1 at all
+  connect();
+  expect_refused(Fault::tls_no_protocol, "no application protocol");
+}
+
 BOOST_AUTO_TEST_CASE(no_alpn_from_the_client_is_fine) {
   client.alpn = {};
   connect();
