@@ -39,6 +39,7 @@ class H1Server final : public H1Connection {
   void on_timer() noexcept override;
 
   bool wait_for_head() noexcept;
+  Instant head_due() const noexcept;
   /// Asked whether to send its body, was not told to, and has not begun all the same.
   bool waits_for_continue() const noexcept { return expects_continue_ && body_total_ == 0; }
   void start_request(Head&& head, const MessageInfo& info) noexcept;
@@ -51,6 +52,7 @@ class H1Server final : public H1Connection {
 
   Acceptor& acceptor_;
   const bool tls_;
+  Instant drain_since_ = kNever;
   Instant idle_since_;            // since when no request is in progress, or its head began
   std::string websocket_key_;
   HttpVersion version_;           // of the request
@@ -95,8 +97,14 @@ bool H1Server::take_head() noexcept {
 }
 
 bool H1Server::wait_for_head() noexcept {
-  worker_.arm_at(*this, idle_since_ + static_cast<Instant>(limits_.head_timeout.count()));
+  worker_.arm_at(*this, head_due());
   return false;
+}
+
+/// A drain does not wait for a head that comes slowly: who has not sent a whole request has lost none.
+Instant H1Server::head_due() const noexcept {
+  const Instant due = idle_since_ + static_cast<Instant>(limits_.head_timeout.count());
+  return draining_ ? std::min(due, drain_since_ + static_cast<Instant>(kDrainGrace.count())) : due;
 }
 
 void H1Server::start_request(Head&& head, const MessageInfo& info) noexcept {
@@ -263,8 +271,11 @@ void H1Server::after_stream(Fault why, bool complete) noexcept {
 
 void H1Server::drain() noexcept {
   if (dead_) return;
+  if (!draining_) drain_since_ = worker_.now();
   draining_ = true;
-  if (active_ || recv_ != Recv::idle) return;
+  if (active_) return;
+  if (recv_ == Recv::head) worker_.arm_at(*this, head_due());
+  if (recv_ != Recv::idle) return;
   worker_.arm_at(*this, idle_since_ + static_cast<Instant>(kDrainGrace.count()));
 }
 
@@ -297,7 +308,9 @@ void H1Server::on_timer() noexcept {
       if (due(draining_ ? kDrainGrace : limits_.keep_alive_timeout)) end_session(Fault::none);
       return;
     case Recv::head:
-      if (due(limits_.head_timeout)) reject(Fault::head_timeout, {});
+      if (head_due() > worker_.now()) worker_.arm_at(*this, head_due());
+      else if (draining_) end_session(Fault::none);
+      else reject(Fault::head_timeout, {});
       return;
     case Recv::body:
     case Recv::trailers:

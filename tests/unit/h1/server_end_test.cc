@@ -53,12 +53,14 @@ BOOST_AUTO_TEST_CASE(websocket_accepted) {
 }
 
 BOOST_AUTO_TEST_CASE(websocket_refused) {
-  for (const bool early : {false, true}) {
+  // 200 and 204 too: the origin has taken the handshake for an ordinary request.
+  for (const auto& [early, status] : {std::pair{false, 403}, {true, 403}, {false, 200}, {true, 200}, {true, 204}, {true, 426}}) {
     ServerRig rig;
     rig.start();
     rig.play(kUpgrade + (early ? kGet : ""));
-    rig.stream().respond(403, "no");
+    rig.stream().respond(static_cast<std::uint16_t>(status), status == 204 ? "" : "no");
     run_quiet(rig.worker);
+    BOOST_TEST(rig.peer->got().starts_with("HTTP/1.1 " + std::to_string(status) + " "));
     // What came early was for the tunnel: never a request, and the connection ends. So it does without any: octets that
     // crossed the answer look the same.
     if (!early) rig.play(kGet);
@@ -393,6 +395,37 @@ BOOST_AUTO_TEST_CASE(drain_ends_an_idle_connection_soon) {
   rig.play(kGet);
   rig.owner.session()->drain();
   BOOST_TEST(run_until(rig.worker, [&] { return rig.peer->eof(); }, std::chrono::seconds(3)));
+  BOOST_TEST(rig.owner.gone);
+}
+
+BOOST_AUTO_TEST_CASE(drain_does_not_wait_for_a_part_of_a_head) {
+  for (const bool before : {false, true}) {
+    HttpLimits limits;
+    limits.head_timeout = std::chrono::seconds(60);
+    ServerRig rig(limits);
+    rig.acceptor.setup = echo;
+    rig.start();
+    rig.play(kGet + (before ? "G" : ""));  // the first one is answered
+    rig.owner.session()->drain();
+    if (!before) rig.play("GET / HTTP/1.1\r\nHost:");
+    rig.peer->take();
+    BOOST_TEST(run_until(rig.worker, [&] { return rig.peer->over(); }, std::chrono::seconds(3)));
+    BOOST_TEST(rig.peer->got() == "");
+    BOOST_TEST(rig.owner.gone);
+    BOOST_TEST(rig.acceptor.rejects.empty());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(drain_serves_a_head_that_is_on_its_way) {
+  ServerRig rig;
+  rig.acceptor.setup = echo;
+  rig.start();
+  rig.play(kGet.substr(0, 5));
+  rig.owner.session()->drain();
+  run_quiet(rig.worker);
+  rig.play(kGet.substr(5));
+  BOOST_TEST(rig.peer->got().starts_with("HTTP/1.1 200 "));
+  BOOST_TEST(contains(rig.peer->got(), "\r\nConnection: close\r\n"));
   BOOST_TEST(rig.owner.gone);
 }
 
