@@ -7,12 +7,14 @@
 #include <cstdio>
 #include <latch>
 
+#include "base/arena.h"
 #include "base/block.h"
 #include "base/log.h"
 #include "certs/file.h"
 #include "cmd/cli_ready.h"
 #include "cmd/twp_proxy_config.h"
 #include "config/url.h"
+#include "config/value.h"
 #include "twp_build_info.h"
 
 namespace twp::cli {
@@ -243,6 +245,8 @@ void Server::collect(std::move_only_function<void(std::vector<WorkerSample>)> do
       s.client_connections = lane.shard->client_connections();
       s.blocks_live = BlockPool::local().live_blocks();
       s.blocks_free = BlockPool::local().free_blocks();
+      s.arena_live_bytes = Arena::memory().live;
+      s.arena_free_bytes = Arena::memory().free;
       s.turns = lane.worker->turns();
       main().post([this, number, s] { collected_one(number, s); });
     });

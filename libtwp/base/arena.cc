@@ -22,8 +22,10 @@ struct FreeList {
   }
 };
 thread_local FreeList free_chunks;
+thread_local std::size_t live_octets = 0;
 
 void* take_chunk(std::size_t size) noexcept {
+  live_octets += size;
   if (size == kChunk && free_chunks.head != nullptr) {
     void* p = free_chunks.head;
     free_chunks.head = *static_cast<void**>(p);
@@ -39,6 +41,7 @@ void* take_chunk(std::size_t size) noexcept {
 }
 
 void give_chunk(void* p, std::size_t size) noexcept {
+  live_octets -= size;
   if (size != kChunk || free_chunks.count >= kMaxFree) {
     std::free(p);
     return;
@@ -62,6 +65,8 @@ void* Arena::allocate_slow(std::size_t n) noexcept {
   end_ = reinterpret_cast<char*>(c) + size;
   return begin;
 }
+
+Arena::Memory Arena::memory() noexcept { return {live_octets, free_chunks.count * kChunk}; }
 
 void Arena::reset() noexcept {
   while (chunks_ != nullptr) {

@@ -44,6 +44,13 @@ class Arena {
   void reset() noexcept;
   std::size_t bytes_reserved() const noexcept { return reserved_; }  ///< octets held
 
+  struct Memory {
+    std::size_t live = 0;  ///< octets of chunks in arenas
+    std::size_t free = 0;  ///< octets of chunks kept for later
+  };
+  /// Of all arenas of the calling thread. Arenas do not change threads.
+  static Memory memory() noexcept;
+
  private:
   struct Chunk {
     Chunk* next;

@@ -48,6 +48,8 @@ class Slab {
     ++free_count_;
   }
   std::size_t live() const noexcept { return live_; }
+  std::size_t live_bytes() const noexcept { return live_ * sizeof(Node); }        ///< octets of objects in use
+  std::size_t free_bytes() const noexcept { return free_count_ * sizeof(Node); }  ///< octets kept for later
 
  private:
   union Node {

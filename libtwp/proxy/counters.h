@@ -20,6 +20,8 @@ struct Counters {
   std::array<std::uint64_t, 6> responses{};  ///< by status class: [2] is 2xx; [0]: no status was sent
   std::array<std::uint64_t, static_cast<std::size_t>(Fault::count_)> faults{};  ///< how exchanges ended
   std::uint64_t tunnels = 0;           ///< exchanges that became a tunnel
+  std::uint64_t slab_live_bytes = 0;   ///< gauge: octets of exchanges and their relays
+  std::uint64_t slab_free_bytes = 0;   ///< gauge: octets kept for later ones
 
   // Octets of bodies, each way.
   std::uint64_t request_octets = 0;    ///< from clients

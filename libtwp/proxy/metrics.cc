@@ -175,6 +175,10 @@ std::string memory_json(const std::vector<WorkerSample>& workers) {
     if (!first) out += ',';
     first = false;
     out += "{\"blocks_live\":" + std::to_string(w.blocks_live) + ",\"blocks_free\":" + std::to_string(w.blocks_free) +
+           ",\"arena_live_bytes\":" + std::to_string(w.arena_live_bytes) +
+           ",\"arena_free_bytes\":" + std::to_string(w.arena_free_bytes) +
+           ",\"slab_live_bytes\":" + std::to_string(w.counters.slab_live_bytes) +
+           ",\"slab_free_bytes\":" + std::to_string(w.counters.slab_free_bytes) +
            ",\"client_connections\":" + std::to_string(w.client_connections) +
            ",\"exchanges\":" + std::to_string(w.counters.exchanges_active) +
            ",\"origin_connections\":" + std::to_string(w.counters.origin_connections) + "}";

@@ -16,6 +16,8 @@ struct WorkerSample {
   std::uint64_t client_connections = 0;
   std::uint64_t blocks_live = 0;  ///< of kBlockSize octets, in use
   std::uint64_t blocks_free = 0;  ///< kept for later
+  std::uint64_t arena_live_bytes = 0;  ///< octets of heads
+  std::uint64_t arena_free_bytes = 0;  ///< kept for later
   std::uint64_t turns = 0;
 };
 

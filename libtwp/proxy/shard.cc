@@ -241,6 +241,8 @@ const Counters& ShardImpl::counters() noexcept {
       sum.handshake_failures += l.front->stats().handshake_failures;
     }
   }
+  counters_.slab_live_bytes = env_.exchanges.live_bytes() + env_.relays.live_bytes();
+  counters_.slab_free_bytes = env_.exchanges.free_bytes() + env_.relays.free_bytes();
   counters_.connections = sum.accepted;
   counters_.handshake_failures = sum.handshake_failures;
   return counters_;

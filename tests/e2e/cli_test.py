@@ -386,6 +386,8 @@ class Serving(Case):
         memory = json.loads(proxy.admin("/memory")[1])
         self.assertEqual(len(memory["workers"]), 2)
         self.assertGreater(memory["rss_bytes"], 0)
+        self.assertGreater(sum(w["arena_live_bytes"] + w["arena_free_bytes"] for w in memory["workers"]), 0)
+        self.assertGreater(sum(w["slab_free_bytes"] for w in memory["workers"]), 0)
 
     def test_access_log(self):
         origin = self.origin()

@@ -231,6 +231,25 @@ BOOST_AUTO_TEST_CASE(arena_memory_is_stable_aligned_and_goes_at_once) {
   BOOST_TEST(b.bytes_reserved() == 0u);
 }
 
+BOOST_AUTO_TEST_CASE(arenas_and_slabs_know_what_they_hold) {
+  const Arena::Memory before = Arena::memory();
+  {
+    Arena a;
+    a.allocate(100);
+    a.allocate(10'000);
+    BOOST_TEST(Arena::memory().live - before.live == a.bytes_reserved());
+  }
+  BOOST_TEST(Arena::memory().live == before.live);
+  BOOST_TEST(Arena::memory().free > 0u);
+  Slab<std::uint64_t> slab;
+  std::uint64_t* one = slab.make(1u);
+  BOOST_TEST(slab.live_bytes() == 8u);
+  BOOST_TEST(slab.free_bytes() == 0u);
+  slab.destroy(one);
+  BOOST_TEST(slab.live_bytes() == 0u);
+  BOOST_TEST(slab.free_bytes() == 8u);
+}
+
 BOOST_AUTO_TEST_CASE(slab_reuses_and_destroys) {
   struct Thing {
     explicit Thing(int* n) : count(n) { ++*count; }

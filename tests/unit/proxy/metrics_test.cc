@@ -56,10 +56,13 @@ BOOST_AUTO_TEST_CASE(families_are_whole) {
 BOOST_AUTO_TEST_CASE(memory) {
   std::vector<WorkerSample> workers(2);
   workers[1].blocks_live = 7;
+  workers[1].arena_live_bytes = 2048;
+  workers[1].counters.slab_free_bytes = 512;
   const std::string json = memory_json(workers);
   BOOST_TEST(json.starts_with("{\"rss_bytes\":"));
   BOOST_TEST(json.find("\"workers\":[{\"blocks_live\":0,") != std::string::npos);
   BOOST_TEST(json.find(",{\"blocks_live\":7,") != std::string::npos);
+  BOOST_TEST(json.find(",\"arena_live_bytes\":2048,\"arena_free_bytes\":0,\"slab_live_bytes\":0,\"slab_free_bytes\":512,") != std::string::npos);
   BOOST_TEST(json.ends_with("]}\n"));
 }
 
