@@ -16,13 +16,19 @@ namespace twp {
 namespace {
 
 constexpr unsigned kAcceptsPerWake = 64;
+constexpr unsigned kMostWaiting = 65536;
 constexpr Duration kBackOff = std::chrono::milliseconds(100);
 
-// A descriptor number tells how many are in use: the kernel always hands out the lowest free one.
-int busy_threshold() noexcept {
+constexpr rlim_t kReserve = 64;  // descriptors that clients leave to origins, where there are enough
+
+// A descriptor number tells how many are in use: the kernel always hands out the lowest free one, here `mine`.
+int busy_threshold(int mine) noexcept {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::numeric_limits<int>::max();
-  return static_cast<int>(std::min<rlim_t>(limit.rlim_cur - limit.rlim_cur / 20, std::numeric_limits<int>::max()));
+  const rlim_t all = limit.rlim_cur;
+  const rlim_t free = all - std::min(all, static_cast<rlim_t>(mine));
+  const rlim_t reserve = std::max(all / 20, std::min(free / 2, kReserve));
+  return static_cast<int>(std::min<rlim_t>(all - reserve, std::numeric_limits<int>::max()));
 }
 
 bool set_flag(int fd, int level, int option, int value) noexcept {
@@ -89,7 +95,7 @@ Result<std::unique_ptr<Listener>> Listener::open(Worker& worker, const Address& 
     l->address_ = Address::from_sockaddr(reinterpret_cast<sockaddr*>(&bound));
   const auto octets = l->address_.ip_octets();
   l->wildcard_ = std::all_of(octets.begin(), octets.end(), [](char c) { return c == '\0'; });
-  l->busy_fd_ = busy_threshold();
+  l->busy_fd_ = busy_threshold(fd);
   if (!l->poll_.open_level(worker, fd, *l)) return refuse("epoll");
   return l;
 }
@@ -98,6 +104,14 @@ void Listener::on_poll(Ready) noexcept {
   // A handler may close the listener from inside on_accept().
   for (unsigned i = 0; i < kAcceptsPerWake && poll_.is_open() && !armed(); ++i)
     if (!accept_one()) return;
+}
+
+void Listener::finish() noexcept {
+  cancel();
+  // Bounded, for a queue that is filled as fast as it is emptied; and not into the descriptors of origins.
+  for (unsigned i = 0; i < kMostWaiting && !armed() && accept_one(); ++i) {
+  }
+  close();
 }
 
 bool Listener::accept_one() noexcept {
@@ -126,7 +140,7 @@ bool Listener::accept_one() noexcept {
   }
   // Before the handler runs: it may open descriptors of its own or close this listener.
   if (fd >= busy_fd_)
-    back_off("95 % of the descriptors (ulimit -n) are in use");
+    back_off("too few descriptors (ulimit -n) are left");
   else
     told_ = false;
   auto transport = TcpTransport::accepted(worker_, fd, local, Address::from_sockaddr(reinterpret_cast<sockaddr*>(&from)));

@@ -27,8 +27,9 @@ class ListenHandler {
 };
 
 /// Accepts up to 64 connections per wake-up; an IPv6 socket takes IPv6 only (RFC 3493 §5.3), so that
-/// 0.0.0.0 and [::] are two listeners that do not collide. Out of descriptors (EMFILE, ENFILE, or 95 % of RLIMIT_NOFILE in
-/// use): stops accepting, logs once, and tries again after 100 ms; never spins.
+/// 0.0.0.0 and [::] are two listeners that do not collide. Short of descriptors: stops accepting, logs once, and tries
+/// again after 100 ms; never spins. Short is EMFILE, ENFILE, or fewer left below RLIMIT_NOFILE than 5 % of it and 64, or
+/// half of those that were free at open() where that is less: origins need some, or who was accepted would get nothing.
 class Listener final : PollHandler, Timer {
  public:
   /// Binds and listens. Error text: "cannot listen on 127.0.0.1:80: Address already in use". Port 0 picks one.
@@ -41,7 +42,10 @@ class Listener final : PollHandler, Timer {
   ~Listener() = default;
 
   const Address& address() const noexcept { return address_; }  ///< with the real port
-  /// Takes no new connections any more; the socket closes.
+  /// Takes what waits in the kernel's queue, then closes: those clients are connected already, and closing alone would
+  /// reset them. Not from inside on_accept().
+  void finish() noexcept;
+  /// Takes no new connections any more; the socket closes, and with it what waits in its queue.
   void close() noexcept {
     cancel();
     poll_.close();
@@ -58,7 +62,7 @@ class Listener final : PollHandler, Timer {
   ListenHandler& handler_;
   Address address_;
   PollFd poll_;
-  int busy_fd_ = 0;             // descriptor number from which on we are "nearly out": 95 % of RLIMIT_NOFILE
+  int busy_fd_ = 0;             // descriptor number from which on we are "nearly out"
   bool wildcard_ = false;       // the local address differs per connection
   bool told_ = false;           // the shortage is in the log already
 };

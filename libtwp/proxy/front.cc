@@ -132,8 +132,8 @@ void FrontImpl::on_accept(std::unique_ptr<TcpTransport> transport) noexcept {
 
 void FrontImpl::drain() noexcept {
   draining_ = true;
-  // Called from outside of any callback of the listener; a socket that has gone takes its queue with it.
-  if (listener_ != nullptr) listener_->close();
+  // Called from outside of any callback of the listener.
+  if (listener_ != nullptr) listener_->finish();
   connections_.for_each([](Connection& c) { c.drain(); });
 }
 

@@ -320,6 +320,31 @@ BOOST_AUTO_TEST_CASE(drain_finishes_what_is_in_flight_and_says_when) {
   BOOST_TEST(::connect(late.fd(), at.sa(), at.length()) != 0);
 }
 
+BOOST_AUTO_TEST_CASE(drain_serves_who_waits_to_be_accepted) {
+  Rig rig;
+  std::vector<Socket> waiting;
+  for (int i = 0; i < 100; ++i) {  // more than one wake-up takes
+    waiting.push_back(rig.client());
+    waiting.back().send("GET /x HTTP/1.1\r\nHost: a.test\r\n\r\n");
+  }
+  bool done = false;
+  rig.shard->drain([&] { done = true; });
+  BOOST_TEST(rig.shard->client_connections() == 100u);
+  const auto answer = [&] {
+    for (Socket* o; (o = rig.request()) != nullptr;) {
+      o->text.clear();
+      o->send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    }
+  };
+  for (Socket& c : waiting) {
+    BOOST_TEST(rig.until([&] { answer(); c.read(); return c.eof || c.reset; }));
+    BOOST_TEST(c.text.starts_with("HTTP/1.1 200 "));
+    BOOST_TEST(c.text.find("\r\nConnection: close\r\n") != std::string::npos);
+    c.close();
+  }
+  BOOST_TEST(rig.until([&] { return done; }));
+}
+
 BOOST_AUTO_TEST_CASE(a_shard_may_be_destroyed_with_everything_in_flight) {
   Rig rig;
   std::vector<Socket> clients;
