@@ -11,6 +11,12 @@
 namespace twp {
 namespace {
 
+/// Who asks clients for certificates wants to know who came without; other refusals are mostly the clients' business.
+LogLevel refusal_level(Fault why) noexcept {
+  if (why == Fault::tls_client_cert) return LogLevel::warning;
+  return why == Fault::client_closed ? LogLevel::debug : LogLevel::info;
+}
+
 class FrontImpl final : public Front, ListenHandler {
  public:
   FrontImpl(Worker& worker, const FrontOptions& options, TlsContext* tls, Acceptor& acceptor,
@@ -71,9 +77,7 @@ class FrontImpl final : public Front, ListenHandler {
     void on_ready(Transport&, bool, bool) noexcept override {}
     void on_open_failed(Transport&, Fault why, std::string_view detail) noexcept override {
       ++front_.stats_.handshake_failures;
-      if (log_level() >= LogLevel::debug)
-        log_limited(LogLevel::debug, "TLS from " + transport_->peer().remote.text() + ": " +
-                                         std::string(log_word(why)) + ": " + std::string(detail));
+      log_limited(refusal_level(why), detail);
       front_.worker_.retire(std::move(transport_));
       front_.remove(*this);
     }

@@ -191,8 +191,10 @@ void Transport::handshake() noexcept {
     flush();
     const IoResult r = fill();
     if (r.status == IoStatus::again) return;
-    if (r.status == IoStatus::eof) return fail_open(Fault::tls_handshake, "connection closed during the handshake");
-    if (r.status == IoStatus::error) return fail_open(Fault::tls_handshake, "connection lost during the handshake");
+    // A client that leaves has not been refused anything.
+    const Fault gone = server_ ? Fault::client_closed : Fault::tls_handshake;
+    if (r.status == IoStatus::eof) return fail_open(gone, "connection closed during the handshake");
+    if (r.status == IoStatus::error) return fail_open(gone, "connection lost during the handshake");
   }
 }
 

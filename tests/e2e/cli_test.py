@@ -489,6 +489,34 @@ class Signals(Case):
         self.assertEqual(proxy.wait(), 0)
         self.assertFalse(os.path.exists(pid_file))
 
+    @unittest.skipUnless(shutil.which("curl"), "needs curl")
+    def test_curl_with_http_1_0_over_tls(self):
+        ca = self.path("ca")
+        subprocess.run([CERTGEN, "ca", "--out", ca], check=True, capture_output=True)
+        proxy = self.running("reverse", "--listen", "https://127.0.0.1:0", "--ca", ca, "--to", self.origin("old").url)
+        done = subprocess.run(["curl", "-0", "-sS", "--cacert", os.path.join(ca, "ca.pem"), "https://127.0.0.1:%d/" % proxy.port],
+                              capture_output=True, text=True, timeout=DEADLINE)
+        self.assertEqual((done.returncode, done.stdout), (0, "old"), done.stderr)
+
+    def test_refused_handshakes_are_in_the_log(self):
+        ca = self.path("ca")
+        subprocess.run([CERTGEN, "ca", "--out", ca], check=True, capture_output=True)
+        proxy = self.running("reverse", "--listen", "https://127.0.0.1:0", "--ca", ca, "--to", "http://127.0.0.1:1",
+                             "--set", "listener.tls.client_ca=" + os.path.join(ca, "ca.pem"), "--set", "listener.tls.client_cert_required=true")
+        context = ssl.create_default_context(cafile=os.path.join(ca, "ca.pem"))
+        context.maximum_version = ssl.TLSVersion.TLSv1_2  # here the refusal comes within the handshake
+        with socket.create_connection(("127.0.0.1", proxy.port), DEADLINE) as s, self.assertRaises(OSError):
+            context.wrap_socket(s, server_hostname="localhost")
+        wait_for("the line", lambda: re.search(r"(?m)^twp-proxy: warning: TLS from 127\.0\.0\.1:\d+ for localhost: the client sent no certificate$", proxy.errors()))
+        context.set_alpn_protocols(["nonsense"])
+        with socket.create_connection(("127.0.0.1", proxy.port), DEADLINE) as s, self.assertRaises(OSError):
+            context.wrap_socket(s, server_hostname="localhost")
+        wait_for("the line", lambda: re.search(r"(?m)^twp-proxy: info: TLS from 127\.0\.0\.1:\d+ for localhost: no application protocol", proxy.errors()))
+        # Who only looks whether the port is open is no line.
+        with socket.create_connection(("127.0.0.1", proxy.port), DEADLINE):
+            pass
+        self.assertNotIn("closed during", proxy.errors())
+
     def test_reload_of_the_same_configuration_warns_of_nothing(self):
         # workers = 0, the default, means as many as there are cores.
         proxy = self.reverse(self.origin().url)

@@ -275,6 +275,7 @@ BOOST_AUTO_TEST_CASE(a_peer_that_leaves) {
   a->close(Fault::none);
   BOOST_REQUIRE(turn_until(w, [&] { return s->failed != 0; }));
   BOOST_TEST(s->detail.find("closed during the handshake") != std::string::npos, s->detail);
+  BOOST_TEST(log_word(s->fault) == log_word(Fault::client_closed));  // nobody refused anything
 }
 
 BOOST_AUTO_TEST_CASE(a_peer_that_says_nothing) {
