@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "base/write_all.h"
+
 namespace twp::certs {
 namespace {
 
@@ -50,16 +52,6 @@ std::string temporary_name(const std::string& path) {
     name += "0123456789abcdef"[b & 15];
   }
   return name;
-}
-
-int write_all(int fd, std::string_view bytes) noexcept {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return errno;
-    bytes.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return 0;
 }
 
 int fill(const std::string& path, std::string_view bytes, mode_t mode) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/write_all.h"
 #include "certs/describe.h"
 #include "certs/file.h"
 #include "certs/pem.h"
@@ -73,9 +74,9 @@ TemporaryPem::TemporaryPem(const std::string& pem) {
   std::string path = join(env_or("TMPDIR", "/tmp"), "twp-ca-XXXXXX");
   const int fd = ::mkostemp(path.data(), O_CLOEXEC);
   if (fd < 0) return;
-  const ssize_t n = ::write(fd, pem.data(), pem.size());
+  const int err = write_all(fd, pem);
   ::close(fd);
-  if (n == static_cast<ssize_t>(pem.size())) {
+  if (err == 0) {
     path_ = path;
   } else {
     ::unlink(path.c_str());

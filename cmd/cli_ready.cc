@@ -3,9 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
-
 #include "base/ascii.h"
+#include "base/write_all.h"
 
 namespace twp::cli {
 namespace {
@@ -16,16 +15,6 @@ std::string quoted(const std::string& text) {
   append_json_escaped(out, text);
   out += '"';
   return out;
-}
-
-bool write_all(int fd, std::string_view data) noexcept {
-  while (!data.empty()) {
-    const ssize_t n = ::write(fd, data.data(), data.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    data.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return true;
 }
 
 }  // namespace
@@ -49,13 +38,13 @@ Result<void> check_ready_fd(int ready_fd) {
 
 Result<void> announce(const Ready& ready, int ready_fd, bool print) {
   const std::string line = ready_line(ready) + "\n";
-  if (print && !write_all(STDOUT_FILENO, line))
-    return fail(Fault::io_error, "cannot write to standard output: " + errno_text(errno));
+  if (print)
+    if (const int err = write_all(STDOUT_FILENO, line); err != 0)
+      return fail(Fault::io_error, "cannot write to standard output: " + errno_text(err));
   if (ready_fd < 0) return {};
-  const bool ok = write_all(ready_fd, line);
-  const int err = errno;
+  const int err = write_all(ready_fd, line);
   if (ready_fd > STDERR_FILENO) ::close(ready_fd);
-  if (!ok) return fail(Fault::io_error, "cannot write to descriptor " + std::to_string(ready_fd) + ": " + errno_text(err));
+  if (err != 0) return fail(Fault::io_error, "cannot write to descriptor " + std::to_string(ready_fd) + ": " + errno_text(err));
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/ascii.h"
+#include "base/write_all.h"
 #include "loadgen/step.h"
 #include "loadgen/units.h"
 
@@ -166,11 +167,8 @@ Result<void> append_csv(const std::string& path, const std::vector<Row>& rows) {
     if (auto ok = check_csv_header(file.fd(), path); !ok) return ok;
   std::string out = st.st_size == 0 ? csv_header() : std::string();
   for (const Row& row : rows) out += csv_line(row);
-  for (std::string_view rest = out; !rest.empty();) {
-    const ssize_t n = ::write(file.fd(), rest.data(), rest.size());
-    if (n < 0 && errno != EINTR) return fail(Fault::io_error, "cannot write " + path + ": " + errno_text(errno));
-    if (n > 0) rest.remove_prefix(static_cast<std::size_t>(n));
-  }
+  if (const int err = write_all(file.fd(), out); err != 0)
+    return fail(Fault::io_error, "cannot write " + path + ": " + errno_text(err));
   return {};
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/ascii.h"
 #include "base/log.h"
+#include "base/write_all.h"
 
 namespace twp {
 namespace {
@@ -91,16 +92,6 @@ void write_tls(Line& line, std::string_view version, std::string_view cipher, st
   line.text_if("client_subject", subject);
 }
 
-bool write_all(int fd, std::string_view data) noexcept {
-  while (!data.empty()) {
-    const ssize_t n = ::write(fd, data.data(), data.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    data.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return true;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<AccessLog>> AccessLog::open(Worker& worker, const std::string& file) {
@@ -138,16 +129,16 @@ Result<void> AccessLog::reopen(const std::string& file) {
 
 void AccessLog::flush() noexcept {
   if (buffer_.empty()) return;
-  bool ok = true;
+  int err = 0;
   if (regular_) {
-    ok = write_all(fd_, buffer_);
+    err = write_all(fd_, buffer_);
   } else if (fd_ >= 0) {
     // A pipe or terminal takes a long write in pieces, and other workers write to it too: the lock keeps lines whole.
     static std::mutex whole;
     const std::lock_guard lock(whole);
-    ok = write_all(fd_, buffer_);
+    err = write_all(fd_, buffer_);
   }
-  if (!ok) log_limited(LogLevel::error, "access log: " + errno_text(errno) + "; lines are lost");
+  if (err != 0) log_limited(LogLevel::error, "access log: " + errno_text(err) + "; lines are lost");
   buffer_.clear();
 }
 
