@@ -51,6 +51,7 @@ std::string fault_of(std::string_view label, bool first, bool last) {
     return last ? "\"*\" needs a domain after it" : "";
   }
   if (label.find('*') != std::string_view::npos) return "\"*\" must be the whole first label";
+  if (label.starts_with('-') || label.ends_with('-')) return "a label may not begin or end with '-'";
   if (!std::ranges::all_of(label, label_char)) return "only letters, digits, '-', '_' and '.' make a host name";
   return "";
 }

@@ -5,10 +5,13 @@
 
 #include "certs/authority.h"
 #include "certs/leaf.h"
+#include "cmd/cli_program.h"
 #include "cmd/cli_version.h"
 #include "cmd/twp_certgen_run.h"
 
 namespace {
+
+constexpr const char* kProgram = "twp-certgen";
 
 using twp::certgen::Arguments;
 
@@ -80,13 +83,6 @@ void add_export(CLI::App& app, Arguments& a) {
   c->add_flag("--force", a.force, "Replace a file that is there");
 }
 
-int complain(const std::string& what, int status) {
-  std::string line = what;
-  for (char& c : line) c = c == '\n' ? ' ' : c;
-  std::fprintf(stderr, "twp-certgen: %s\n", line.c_str());
-  return status;
-}
-
 twp::Result<int> dispatch(const CLI::App& app, Arguments& a) {
   if (a.dir.empty()) {
     auto dir = twp::certs::default_directory();
@@ -116,24 +112,11 @@ int run(int argc, char** argv) {
   add_trust(app, a, "untrust", "Take the CA out of the stores again");
   add_show(app, a);
   add_export(app, a);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
-    return complain(std::string(e.what()) + "; see twp-certgen --help", 2);
-  }
+  if (const auto ended = twp::cli::parse(app, argc, argv)) return *ended;
   const auto status = dispatch(app, a);
-  if (!status) return complain(status.error().what, status.error().fault == twp::Fault::bad_config ? 2 : 1);
-  if (std::fflush(stdout) != 0) return complain("cannot write to standard output", 1);
-  return *status;
+  return status ? twp::cli::finish(kProgram, *status) : twp::cli::complain(kProgram, status.error());
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const std::exception& e) {
-    return complain(e.what(), 1);
-  }
-}
+int main(int argc, char** argv) { return twp::cli::guarded(kProgram, run, argc, argv); }

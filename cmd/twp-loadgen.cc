@@ -8,12 +8,15 @@
 #include <vector>
 
 #include "base/log.h"
+#include "cmd/cli_program.h"
 #include "cmd/cli_version.h"
 #include "cmd/twp_loadgen_options.h"
 #include "loadgen/report.h"
 #include "loadgen/runner.h"
 
 namespace {
+
+constexpr const char* kProgram = "twp-loadgen";
 
 using namespace twp::load;
 
@@ -28,14 +31,7 @@ constexpr const char* kFooter = R"(Examples:
 Exit status: 0 success, 1 failure, 2 bad usage, 3 an SLO given on the command line was missed.
 Ctrl-C ends a run early; what was measured until then is reported.)";
 
-int complain(const std::string& what, int status) {
-  std::string line = what;
-  for (char& c : line) c = c == '\n' ? ' ' : c;
-  std::fprintf(stderr, "twp-loadgen: %s\n", line.c_str());
-  return status;
-}
-
-int complain(const twp::Error& e) { return complain(e.what, e.fault == twp::Fault::bad_config ? 2 : 1); }
+int complain(const twp::Error& e) { return twp::cli::complain(kProgram, e); }
 
 twp::Result<void> write_json(const std::string& path, const std::string& text) {
   if (path.empty()) return {};
@@ -114,12 +110,7 @@ int run(int argc, char** argv) {
   twp::loadgen_cli::add_options(*ramp, ramp_args, true);
   one->footer(kFooter);
   ramp->footer(kFooter);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
-    return complain(std::string(e.what()) + "; see twp-loadgen --help", 2);
-  }
+  if (const auto ended = twp::cli::parse(app, argc, argv)) return *ended;
   twp::set_log_program("twp-loadgen");
   ::signal(SIGPIPE, SIG_IGN);
   const bool is_ramp = ramp->parsed();
@@ -132,10 +123,4 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const std::exception& e) {
-    return complain(e.what(), 1);
-  }
-}
+int main(int argc, char** argv) { return twp::cli::guarded(kProgram, run, argc, argv); }

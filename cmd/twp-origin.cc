@@ -7,12 +7,15 @@
 #include "base/log.h"
 #include "certs/authority.h"
 #include "cmd/cli_ready.h"
+#include "cmd/cli_program.h"
 #include "cmd/cli_version.h"
 #include "cmd/twp_origin_identity.h"
 #include "loadgen/units.h"
 #include "origin/server.h"
 
 namespace {
+
+constexpr const char* kProgram = "twp-origin";
 
 constexpr const char* kFooter = R"(Pages:
   /                 56 octets of JSON         /headers    the request head as JSON
@@ -38,14 +41,7 @@ struct Arguments {
   twp::origin::ServerOptions server;
 };
 
-int complain(const std::string& what, int status) {
-  std::string line = what;
-  for (char& c : line) c = c == '\n' ? ' ' : c;
-  std::fprintf(stderr, "twp-origin: %s\n", line.c_str());
-  return status;
-}
-
-int complain(const twp::Error& e) { return complain(e.what, e.fault == twp::Fault::bad_config ? 2 : 1); }
+int complain(const twp::Error& e) { return twp::cli::complain(kProgram, e); }
 
 void add_options(CLI::App& app, Arguments& a) {
   app.add_option("--listen", a.listen, "Where to listen: http://HOST:PORT or https://HOST:PORT; port 0 picks one; may be repeated")
@@ -93,12 +89,7 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", twp::cli::version_text("twp-origin", {"event", "cares", "crypto", "cli11"}));
   app.footer(kFooter);
   add_options(app, a);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
-    return complain(std::string(e.what()) + "; see twp-origin --help", 2);
-  }
+  if (const auto ended = twp::cli::parse(app, argc, argv)) return *ended;
   twp::set_log_program("twp-origin");
   if (auto ok = prepare(a); !ok) return complain(ok.error());
   auto server = twp::origin::Server::open(a.server);
@@ -110,10 +101,4 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const std::exception& e) {
-    return complain(e.what(), 1);
-  }
-}
+int main(int argc, char** argv) { return twp::cli::guarded(kProgram, run, argc, argv); }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/log.h"
+#include "cmd/cli_program.h"
 #include "cmd/cli_ready.h"
 #include "cmd/twp_proxy_cli.h"
 #include "cmd/twp_proxy_config.h"
@@ -17,19 +18,16 @@
 
 namespace {
 
+constexpr const char* kProgram = "twp-proxy";
+
 using twp::cli::ProxyArguments;
 
-int complain(const std::string& what, int status) {
-  std::fprintf(stderr, "twp-proxy: %s\n", what.c_str());
-  return status;
-}
-
 int complain(const std::vector<std::string>& errors) {
-  for (const std::string& e : errors) complain(e, 2);
+  for (const std::string& e : errors) twp::cli::complain(kProgram, e, 2);
   return 2;
 }
 
-int complain(const twp::Error& e) { return complain(e.what, e.fault == twp::Fault::bad_config ? 2 : 1); }
+int complain(const twp::Error& e) { return twp::cli::complain(kProgram, e); }
 
 void prepare_process(const twp::config::Config& c) {
   std::signal(SIGPIPE, SIG_IGN);
@@ -74,7 +72,7 @@ int print_config(const ProxyArguments& a) {
   const auto config = twp::cli::make_config(a);
   if (!config) return complain(config.error());
   const std::string text = twp::config::save(*config);
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) return complain("cannot write to standard output", 1);
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) return twp::cli::complain(kProgram, "cannot write to standard output", 1);
   return 0;
 }
 
@@ -88,28 +86,16 @@ int run(int argc, char** argv) {
   twp::cli::ReloadArguments r;
   CLI::App app("Proxy for HTTP, in front of your servers.", "twp-proxy");
   twp::cli::describe(app, a, r);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
-    return complain(std::string(e.what()) + "; see twp-proxy --help", 2);
-  }
+  if (const auto ended = twp::cli::parse(app, argc, argv)) return *ended;
   int status = 0;
   const std::string command = app.get_subcommands().front()->get_name();
   if (command == "check") status = check(a);
   else if (command == "config") status = print_config(a);
   else if (command == "reload") status = ask_reload(r);
   else return serve(a);
-  if (std::fflush(stdout) != 0) return complain("cannot write to standard output", 1);
-  return status;
+  return twp::cli::finish(kProgram, status);
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const std::exception& e) {
-    return complain(e.what(), 1);
-  }
-}
+int main(int argc, char** argv) { return twp::cli::guarded(kProgram, run, argc, argv); }

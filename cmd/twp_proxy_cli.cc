@@ -73,7 +73,7 @@ void describe(CLI::App& app, ProxyArguments& a, ReloadArguments& r) {
   add_reverse(*p, a, false);
   add_run(*p, a, false);
   CLI::App* l = app.add_subcommand("reload", "Make a running twp-proxy read its configuration again (SIGHUP)");
-  l->add_option("PID", r.pid, "Its process id")->check(CLI::PositiveNumber);
+  l->add_option("PID", r.pid, "Its process id");
   l->add_option("--pid-file", r.pid_file, "File with the process id")->type_name("FILE")->excludes("PID");
 }
 

@@ -1,12 +1,14 @@
 #include "cmd/twp_proxy_config.h"
 
 #include <sched.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
 #include <thread>
 
+#include "certs/file.h"
 #include "certs/leaf.h"
 #include "certs/name.h"
 #include "certs/pem.h"
@@ -88,34 +90,64 @@ Result<std::shared_ptr<const TlsIdentity>> issue_leaf(const config::Listener& l)
 
 std::unexpected<Error> bad(const std::string& key, const Error& e) { return fail(Fault::bad_config, key + ": " + e.what); }
 
-Result<void> check_bundles(const config::Config& c) {
-  for (std::size_t i = 0; i < c.clusters.size(); ++i) {
-    if (c.clusters[i].ca.empty()) continue;
-    if (auto chain = certs::load_chain(c.clusters[i].ca); !chain)
-      return bad("cluster[" + std::to_string(i) + "].ca", chain.error());
-  }
-  for (std::size_t i = 0; i < c.listeners.size(); ++i) {
-    const auto& tls = c.listeners[i].tls;
-    if (!tls || tls->client_ca.empty()) continue;
-    if (auto chain = certs::load_chain(tls->client_ca); !chain)
-      return bad("listener[" + std::to_string(i) + "].tls.client_ca", chain.error());
-  }
-  return {};
+// config::validate() speaks of files that cannot be read.
+bool readable(const std::string& file) { return !file.empty() && ::access(file.c_str(), R_OK) == 0; }
+
+void check_bundle(std::vector<config::Problem>& out, const std::string& key, const std::string& file) {
+  if (!readable(file)) return;
+  if (auto chain = certs::load_chain(file); !chain) out.push_back({key, chain.error().what});
 }
 
-/// What only OpenSSL can say about a configuration.
-std::vector<config::Problem> tls_problems(const config::Config& c) {
+void check_identity(std::vector<config::Problem>& out, const std::string& table, const std::string& cert, const std::string& key) {
+  if (!readable(cert) || !readable(key)) return;
+  if (auto chain = certs::load_chain(cert); !chain) out.push_back({table + ".cert", chain.error().what});
+  else if (auto both = TlsIdentity::load(cert, key); !both) out.push_back({table + ".key", both.error().what});
+}
+
+std::string contents(const char* file) {
+  std::string text = certs::read_file(file).value_or("");
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return " " + text + " ";
+}
+
+/// No socket is opened for it: the kernel lists what it has, and loads more for root only.
+void check_congestion(std::vector<config::Problem>& out, const std::string& name) {
+  if (name.empty()) return;
+  const bool root = ::geteuid() == 0;
+  const std::string file = std::string("/proc/sys/net/ipv4/tcp_") + (root ? "available" : "allowed") + "_congestion_control";
+  const std::string known = contents(file.c_str());
+  if (known.size() <= 2 || known.find(" " + name + " ") != std::string::npos) return;
+  utsname kernel{};
+  if (root && ::uname(&kernel) == 0) {
+    const std::string modules = contents(("/lib/modules/" + std::string(kernel.release) + "/modules.dep").c_str());
+    if (modules.find("/tcp_" + name + ".ko") != std::string::npos) return;
+  }
+  out.push_back({"tcp.congestion", "'" + name + "': there is no such congestion control here (" + file + ":" +
+                                       known.substr(0, known.size() - 1) + ")"});
+}
+
+/// What only OpenSSL and the kernel can say about a configuration.
+std::vector<config::Problem> machine_problems(const config::Config& c) {
   std::vector<config::Problem> out;
+  check_congestion(out, c.tcp.congestion);
+  for (std::size_t i = 0; i < c.clusters.size(); ++i) {
+    const std::string table = "cluster[" + std::to_string(i) + "]";
+    check_bundle(out, table + ".ca", c.clusters[i].ca);
+    check_identity(out, table, c.clusters[i].cert, c.clusters[i].key);
+  }
   for (std::size_t i = 0; i < c.listeners.size(); ++i) {
     if (!c.listeners[i].tls) continue;
     const config::Tls& t = *c.listeners[i].tls;
+    const std::string table = "listener[" + std::to_string(i) + "].tls";
+    check_bundle(out, table + ".client_ca", t.client_ca);
+    for (std::size_t k = 0; k < std::min(t.cert.size(), t.key.size()); ++k) check_identity(out, table, t.cert[k], t.key[k]);
     TlsServerOptions options;
     options.min_version = t.min_version;
     options.ciphers = t.ciphers;
     options.ciphersuites = t.ciphersuites;
     options.groups = t.groups;
     for (TlsOptionProblem& p : check_tls_options(options))
-      out.push_back({"listener[" + std::to_string(i) + "].tls." + std::string(p.option), std::move(p.what)});
+      out.push_back({table + "." + std::string(p.option), std::move(p.what)});
   }
   return out;
 }
@@ -134,14 +166,14 @@ ConfigOrErrors make_config(const ProxyArguments& a) {
   if (a.file.empty())
     loaded.config = from_flags(a);
   else
-    loaded = config::load_file(a.file, tls_problems);
+    loaded = config::load_file(a.file, machine_problems);
   if (!loaded.ok()) return std::unexpected(loaded.errors);
   std::vector<std::string> errors;
   for (const std::string& assignment : shared_flags(a))
     if (std::string wrong = config::set(loaded.config, assignment); !wrong.empty()) errors.push_back(std::move(wrong));
   if (!errors.empty()) return std::unexpected(errors);
   std::vector<config::Problem> problems = config::validate(loaded.config);
-  std::ranges::move(tls_problems(loaded.config), std::back_inserter(problems));
+  std::ranges::move(machine_problems(loaded.config), std::back_inserter(problems));
   for (const config::Problem& p : problems)
     errors.push_back(p.path.empty() ? p.what : p.path + ": " + p.what);
   if (!errors.empty()) return std::unexpected(errors);
@@ -150,7 +182,6 @@ ConfigOrErrors make_config(const ProxyArguments& a) {
 
 Result<std::shared_ptr<const Snapshot>> prepare(config::Config config, const ProcessSecrets& secrets) {
   if (config.workers == 0) config.workers = usable_cores();
-  if (auto ok = check_bundles(config); !ok) return std::unexpected(ok.error());
   std::vector<std::shared_ptr<const TlsIdentity>> issued(config.listeners.size());
   for (std::size_t i = 0; i < config.listeners.size(); ++i) {
     const config::Listener& l = config.listeners[i];

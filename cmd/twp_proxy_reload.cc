@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <limits>
+#include <optional>
 
 #include "base/ascii.h"
 #include "certs/file.h"
@@ -13,15 +14,22 @@ namespace {
 
 std::string_view first_line(std::string_view text) { return text.substr(0, text.find('\n')); }
 
+std::optional<int> parse_pid(std::string_view text) {
+  const auto pid = parse_decimal(text);
+  if (!pid || *pid == 0 || *pid > std::numeric_limits<int>::max()) return std::nullopt;
+  return static_cast<int>(*pid);
+}
+
 Result<int> pid_of(const ReloadArguments& a) {
-  if (a.pid != 0) return a.pid;
+  if (!a.pid.empty()) {
+    if (const auto pid = parse_pid(a.pid)) return *pid;
+    return fail(Fault::bad_config, "reload '" + a.pid + "': expected a process id");
+  }
   if (a.pid_file.empty()) return fail(Fault::bad_config, "reload needs a process id or --pid-file; see twp-proxy --help");
   const auto text = certs::read_file(a.pid_file);
   if (!text) return fail(Fault::io_error, text.error().what);
-  const auto pid = parse_decimal(first_line(*text));
-  if (!pid || *pid == 0 || *pid > std::numeric_limits<int>::max())
-    return fail(Fault::bad_config, a.pid_file + ":1:1: expected a process id");
-  return static_cast<int>(*pid);
+  if (const auto pid = parse_pid(first_line(*text))) return *pid;
+  return fail(Fault::bad_config, a.pid_file + ":1:1: expected a process id");
 }
 
 }  // namespace

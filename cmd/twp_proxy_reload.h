@@ -8,7 +8,7 @@
 namespace twp::cli {
 
 struct ReloadArguments {
-  int pid = 0;
+  std::string pid;  ///< as typed
   std::string pid_file;
 };
 

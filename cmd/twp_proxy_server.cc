@@ -160,8 +160,8 @@ void Server::on_stop_signal() {
   draining_ = true;
   const Duration limit = snapshot_->config().timeouts.drain;
   if (limit == Duration::zero()) return main().stop();
-  log(LogLevel::info, "draining for at most " + std::to_string(std::chrono::ceil<std::chrono::seconds>(limit).count()) +
-                          " s; a second signal stops at once");
+  log(LogLevel::info, "draining for at most " + config::format_duration(limit) +
+                          "; a second signal stops at once");
   main().arm(*this, limit);
   not_drained_ = lanes_.size();
   for (const auto& lane : lanes_) {

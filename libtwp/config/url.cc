@@ -74,6 +74,8 @@ Result<Url> parse_any_port(std::string_view text) {
   url.port = hp->port;
   if (!url.is_ipv6_literal && looks_like_ipv4(url.host) && !Address::parse(url.host, 0))
     return wrong(text, quoted(url.host) + " is not an IPv4 address");
+  if (!url.is_ipv6_literal && !fits_dns(url.host))
+    return wrong(text, "no host name is like this: labels have 1 to 63 characters, a name at most 253");
   if (end != std::string_view::npos) {
     const std::string_view target = rest.substr(end);
     if (target.find('#') != std::string_view::npos) return wrong(text, "a fragment ('#') is never sent: remove it");
@@ -84,6 +86,17 @@ Result<Url> parse_any_port(std::string_view text) {
 }
 
 }  // namespace
+
+bool fits_dns(std::string_view host) noexcept {
+  if (host.ends_with('.')) host.remove_suffix(1);
+  if (host.size() > 253) return false;
+  for (;;) {
+    const std::size_t dot = host.find('.');
+    if (std::min(dot, host.size()) == 0 || std::min(dot, host.size()) > 63) return false;
+    if (dot == std::string_view::npos) return true;
+    host.remove_prefix(dot + 1);
+  }
+}
 
 Result<Url> parse_url(std::string_view text) {
   auto url = parse_any_port(text);

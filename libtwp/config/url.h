@@ -31,6 +31,10 @@ struct Url {
 /// `scheme://host[:port][/path][?query]` with scheme http, https, h2c or h3. Port 0 is refused.
 Result<Url> parse_url(std::string_view text);
 
+/// Whether `host`, a name without port, fits into the DNS: labels of 1 to 63 octets, 253 in all (RFC 1035 §2.3.4). A final dot
+/// is allowed. Looks at lengths only.
+bool fits_dns(std::string_view host) noexcept;
+
 /// What a program listens on: `http`, `https` or `h3`, an IP literal or "localhost", no path. Port 0 picks a
 /// free one.
 Result<Url> parse_listen_url(std::string_view text);

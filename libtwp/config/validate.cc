@@ -184,7 +184,7 @@ class Checker {
 
   static bool valid_host(std::string_view name) {
     const bool v6 = name.find(':') != std::string_view::npos;
-    return v6 ? Address::parse(name, 0).has_value() : valid_authority(name);
+    return v6 ? Address::parse(name, 0).has_value() : valid_authority(name) && fits_dns(name);
   }
 
   void routes() {

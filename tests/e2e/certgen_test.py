@@ -88,10 +88,12 @@ class UsageTest(CertgenCase):
         self.certgen("ca", "--out", "ca")
         for args, says in (
             ([], "subcommand is required"),
-            (["frobnicate"], "subcommand is required"),
+            (["frobnicate"], "there is no command 'frobnicate'; see"),
             (["leaf", "--ca", "ca"], "--host is required"),
             (["leaf", "--ca", "ca", "--host"], "--host"),
-            (["leaf", "--ca", "ca", "--host", "a.test", "--days", "x"], "--days"),
+            (["leaf", "--ca", "ca", "--host", "a.test", "--days", "x"], "--days: expected a number, found 'x'; see"),
+            (["leaf", "--ca", "ca", "--host", "-a.test"], "may not begin or end with '-'"),
+            (["leaf", "--ca", "ca", "--host", "a" * 64 + ".test"], "a label of 64 characters; 63 are allowed"),
             (["leaf", "--ca", "ca", "--host", "a.test", "--days", "198"], "1 to 197 days"),
             (["leaf", "--ca", "ca", "--host", "1.2.3.400"], "not a valid IPv4 address"),
             (["leaf", "--ca", "ca", "--host", "a.test:443"], "without a port"),

@@ -38,7 +38,7 @@ def command(*args, **kwargs):
 class Origin:
     """Answers GET with its name. GET /wait answers when `gate` is set."""
 
-    def __init__(self, name):
+    def __init__(self, name, host="127.0.0.1", port=0):
         self.gate = threading.Event()
         self.waiting = threading.Event()
         outer = self
@@ -59,10 +59,10 @@ class Origin:
             def log_message(self, *args):
                 pass
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = http.server.ThreadingHTTPServer((host, port), Handler)
         self.server.daemon_threads = True
         self.server.handle_error = lambda *args: None  # a proxy that stops hangs up
-        self.url = "http://127.0.0.1:%d" % self.server.server_port
+        self.url = "http://%s:%d" % (host, self.server.server_port)
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
     def close(self):
@@ -175,7 +175,8 @@ class Usage(Case):
         self.assertIn("event", result.stdout)
 
     def test_bad_usage(self):
-        for args in ([], ["nonsense"], ["reverse"], ["reverse", "--listen", "http://127.0.0.1:0"], ["run"], ["reload"],
+        self.assert_fails(command("nonsense"), 2, "twp-proxy: there is no command 'nonsense'; see twp-proxy --help")
+        for args in ([], ["reverse"], ["reverse", "--listen", "http://127.0.0.1:0"], ["run"], ["reload"],
                      ["reverse", "--listen", "http://127.0.0.1:0", "--to", "http://127.0.0.1:1", "--nonsense"],
                      ["reverse", "--listen", "http://127.0.0.1:0", "--to", "http://127.0.0.1:1", "--ready-fd", "99"]):
             self.assert_fails(command(*args), 2, "twp-proxy: ")
@@ -278,6 +279,34 @@ class Files(Case):
         self.assertEqual(command("check", "-c", good).returncode, 0)
         flags = ["reverse", "--listen", "https://127.0.0.1:0", "--ca", ca, "--to", "http://127.0.0.1:1", "--set"]
         self.assert_fails(command(*flags, "listener.tls.groups=nonsense"), 2, "listener[0].tls.groups: 'nonsense': there is no such group")
+
+    def test_what_files_and_the_kernel_say_has_a_place_too(self):
+        ca = self.path("ca")
+        subprocess.run([CERTGEN, "ca", "--out", ca], check=True, capture_output=True)
+        for name in ("a", "b"):
+            subprocess.run([CERTGEN, "leaf", "--ca", ca, "--host", name + ".test", "--out", self.path(name)], check=True, capture_output=True)
+        junk = self.write("junk", "no certificate\n")
+        a, a_key, b_key = self.path("a.pem"), self.path("a-key.pem"), self.path("b-key.pem")
+        head = '[[listener]]\nurl = "https://127.0.0.1:0"\n[listener.tls]\ncert = "%s"\nkey = "%s"\n'
+        cluster = '[[cluster]]\nname = "a"\norigin = [{url = "https://127.0.0.1:1"}]\n%s\n[[route]]\ncluster = "a"\n'
+        for text, place, says in (
+                (head % (a, b_key) + cluster % "", "5:7", f"listener[0].tls.key: key {b_key} does not match certificate {a}"),
+                (head % (junk, a_key) + cluster % "", "4:8", f"listener[0].tls.cert: {junk}"),
+                (head % (a, junk) + cluster % "", "5:7", f"listener[0].tls.key: no private key in {junk}"),
+                (head % (a, a_key) + f'client_ca = "{junk}"\n' + cluster % "", "6:13", f"listener[0].tls.client_ca: {junk}"),
+                (head % (a, a_key) + cluster % f'ca = "{junk}"', "9:6", f"cluster[0].ca: {junk}"),
+                (head % (a, a_key) + cluster % f'cert = "{a}"\nkey = "{b_key}"', "10:7", f"cluster[0].key: key {b_key} does not match"),
+                (head % (a, a_key) + cluster % "" + '[tcp]\ncongestion = "nonsense"\n', "13:14",
+                 "tcp.congestion: 'nonsense': there is no such congestion control here"),
+                (head % (a, a_key) + cluster % "" + '[forwarding]\nvia = "a\\nb\\u001b[31m"\n', "13:7", "forwarding.via: 'a b?[31m': expected a word"),
+                (head % (a, a_key) + cluster.replace("127.0.0.1:1", "a" * 64 + ".test") % "", "8:18", "cluster[0].origin[0].url: "),
+                (head % (a, a_key) + cluster % "" + 'hosts = ["%s.test"]\n' % ("a" * 64), "12:9", "route[0].hosts: ")):
+            with self.subTest(says):
+                file = self.write("bad.toml", text)
+                for args in (["check", "-c", file], ["run", "-c", file]):
+                    self.assert_fails(command(*args), 2, f"twp-proxy: {file}:{place}: {says}")
+        good = self.write("good.toml", head % (a, a_key) + cluster.replace("127.0.0.1:1", "a" * 63 + ".test") % "")
+        self.assertEqual(command("check", "-c", good).returncode, 0)
 
     @unittest.skipUnless(shutil.which("strace"), "needs strace")
     def test_bad_file_opens_no_socket(self):
@@ -526,6 +555,8 @@ class Signals(Case):
 
     def test_reload_hits_nothing_else(self):
         self.assert_fails(command("reload", str(os.getpid())), 1, "not twp-proxy")
+        for word in ("abc", "0", "99999999999", "1x"):
+            self.assert_fails(command("reload", word), 2, f"twp-proxy: reload '{word}': expected a process id")
         self.assert_fails(command("reload", "--pid-file", self.path("none")), 1, "none")
         self.assert_fails(command("reload", "--pid-file", self.write("pid", "x\n")), 2, "pid:1:1: expected a process id")
         with subprocess.Popen(["true"]) as gone:
@@ -580,10 +611,20 @@ class Signals(Case):
         client.join(DEADLINE)
         self.assertNotEqual(result, [(200, "late")])
 
+    def test_a_part_of_a_head_does_not_hold_a_drain(self):
+        proxy = self.reverse(self.origin().url, "--drain-timeout", "1h")
+        with socket.create_connection(("127.0.0.1", proxy.port), DEADLINE) as s:
+            s.sendall(b"G")
+            self.assertEqual(proxy.get()[0], 200)  # the octet is there, for it came first
+            proxy.signal(signal.SIGTERM)
+            self.assertEqual(proxy.wait(), 0)
+            self.assertEqual(s.recv(1), b"")
+
     def test_drain_is_bounded(self):
         _, proxy, client, result = self.in_flight("--drain-timeout", "200ms")
         proxy.signal(signal.SIGTERM)
         self.assertEqual(proxy.wait(), 0)
+        self.assertIn("draining for at most 200ms;", proxy.errors())
         self.assertIn("drain timeout", proxy.errors())
         client.join(DEADLINE)
         self.assertNotEqual(result, [(200, "late")])

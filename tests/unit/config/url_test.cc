@@ -78,4 +78,18 @@ BOOST_AUTO_TEST_CASE(refused) {
   }
 }
 
+// RFC 1035 §2.3.4.
+BOOST_AUTO_TEST_CASE(lengths_of_names) {
+  const std::string label(63, 'a');
+  for (const std::string& host : {label + ".test", label + "." + label + "." + label + "." + std::string(61, 'b'), std::string("a.test.")}) {
+    BOOST_TEST(fits_dns(host), host);
+    BOOST_TEST(parse_url("http://" + host + "/").has_value(), host);
+  }
+  for (const std::string& host : {label + "a.test", label + "." + label + "." + label + "." + std::string(62, 'b'), std::string("a..test"),
+                                  std::string(".test")}) {
+    BOOST_TEST(!fits_dns(host), host);
+    BOOST_TEST(!parse_url("http://" + host + "/").has_value(), host);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
