@@ -4,7 +4,6 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
-#include <chrono>
 #include <set>
 #include <thread>
 
@@ -260,16 +259,6 @@ BOOST_AUTO_TEST_CASE(threads_share_one_issuer) {
     }
   }
   BOOST_TEST(serials.size() == 400u);
-}
-
-// Not a test but a number; run it with unit_certs --run_test=+leaf/mint_cost --log_level=message
-BOOST_AUTO_TEST_CASE(mint_cost, *boost::unit_test::disabled()) {
-  constexpr int kCalls = 20000;
-  const std::vector<Name> host = names({"www.example.test"});
-  const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < kCalls; ++i) BOOST_REQUIRE(issuer.issue(host));
-  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
-  BOOST_TEST_MESSAGE("issue: " << took.count() / kCalls << " us");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
