@@ -28,7 +28,18 @@ void Chain::append(Slice s) noexcept {
     bytes_ += n;
     return;
   }
-  push(std::move(s));
+  if (n < kPackBelow && count_ >= kLooseSlices) pack(s.bytes());
+  else push(std::move(s));
+}
+
+void Chain::pack(std::span<const std::byte> from) noexcept {
+  const auto part = from.first(std::min(from.size(), at(count_ - 1).room()));
+  at(count_ - 1).extend(part);
+  bytes_ += part.size();
+  if (part.size() == from.size()) return;
+  Slice own(BlockPool::local().take(), 0, 0);
+  own.extend(from.subspan(part.size()));
+  push(std::move(own));
 }
 
 void Chain::append_copy(std::span<const std::byte> from) noexcept {
@@ -39,6 +50,8 @@ void Chain::append_copy(std::span<const std::byte> from) noexcept {
     if (room != 0) {
       at(count_ - 1).extend(part);
       bytes_ += part.size();
+    } else if (part.size() < kPackBelow && count_ >= kLooseSlices) {
+      pack(part);
     } else {
       push(Slice::copy_of(part));
     }

@@ -16,6 +16,12 @@ namespace twp {
 /// piece (one iovec entry, one TLS record); above it, sharing the block is cheaper than the copy.
 inline constexpr std::size_t kCopyBelow = 512;
 
+/// Many small slices are a burden: each holds its whole block. In a chain of more than kLooseSlices, a slice below
+/// kPackBelow is copied into blocks that this chain alone fills, so that a chain of any octets in any pieces holds at most
+/// a few times its size() in blocks.
+inline constexpr std::size_t kLooseSlices = 8;
+inline constexpr std::size_t kPackBelow = kBlockSize / 4;
+
 class Chain {
  public:
   Chain() noexcept = default;
@@ -68,6 +74,7 @@ class Chain {
   const Slice* slots() const noexcept { return heap_ ? heap_.get() : inline_; }
   std::size_t mask() const noexcept { return cap_ - 1; }
   void push(Slice s) noexcept;
+  void pack(std::span<const std::byte> from) noexcept;
   void grow() noexcept;
 
   Slice inline_[4];

@@ -10,6 +10,9 @@ namespace twp::h1 {
 namespace {
 
 constexpr std::size_t kMinRead = 4096;   // free octets in the inbox block that are worth a recv
+constexpr std::size_t kGatherFrom = 16 * 1024;  // octets that wait to leave before small chunks wait for each other
+constexpr std::uint32_t kChunkLine = 18;  // a size of 64 bits in hex and CRLF
+constexpr std::string_view kCrLf = "\r\n";
 constexpr int kReadsPerTurn = 8;         // then others get a turn
 constexpr Duration kCloseTimeout = std::chrono::seconds(5);  // to take a last response that is on its way
 
@@ -270,11 +273,15 @@ void H1Connection::do_send_body(Slice body, twp::End end) {
     return;
   } else {
     if (send_framing_ == Framing::length) send_left_ -= n;
-    if (send_framing_ == Framing::chunked) put_chunk(std::move(body));
-    else out_.append(std::move(body));
-    mark(n);
+    if (send_framing_ == Framing::chunked) {
+      put_chunk(std::move(body));
+    } else {
+      out_.append(std::move(body));
+      mark(n);
+    }
   }
   if (end == twp::End::yes) {
+    close_chunk();
     if (send_framing_ == Framing::chunked && !send_broken_) write_last_chunk(out_, nullptr);
     end_send();
   }
@@ -286,6 +293,7 @@ void H1Connection::do_send_trailers(const HeaderBlock& trailers) {
     reset(Fault::internal);
     return;
   }
+  close_chunk();
   if (send_framing_ == Framing::chunked && !send_broken_) write_last_chunk(out_, &trailers);
   end_send();
   flush_soon();
@@ -298,7 +306,36 @@ void H1Connection::end_send() noexcept {
 
 void H1Connection::put_chunk(Slice body) noexcept {
   if (body.empty()) return;  // an empty chunk would be the last one
-  char line[18];
+  if (body.size() <= kCopyBelow && out_.size() >= kGatherFrom) {
+    gather_chunk(body);
+    return;
+  }
+  close_chunk();
+  write_chunk(std::move(body));
+}
+
+void H1Connection::gather_chunk(const Slice& body) noexcept {
+  // Its size goes in front and its end behind it, within one block.
+  if (chunk_.room() < body.size() + kCrLf.size()) {
+    close_chunk();
+    Block* b = BlockPool::local().take();
+    b->used = kChunkLine;
+    chunk_ = Slice(b, kChunkLine, 0);
+    chunk_.set_headroom(kChunkLine);
+  }
+  chunk_.extend(body.bytes());
+}
+
+void H1Connection::close_chunk() noexcept {
+  if (chunk_.empty()) return;
+  Slice body = std::exchange(chunk_, Slice());
+  if (send_broken_) mark(body.size());
+  else write_chunk(std::move(body));
+}
+
+void H1Connection::write_chunk(Slice body) noexcept {
+  const std::size_t n = body.size();
+  char line[kChunkLine];
   std::size_t size = write_hex(line, body.size());
   line[size++] = '\r';
   line[size++] = '\n';
@@ -309,7 +346,8 @@ void H1Connection::put_chunk(Slice body) noexcept {
     out_.append_copy(header);
     out_.append(std::move(body));
   }
-  out_.append_copy(std::string_view("\r\n"));
+  out_.append_copy(kCrLf);
+  mark(n);
 }
 
 void H1Connection::mark(std::size_t n) noexcept {
@@ -346,6 +384,7 @@ void H1Connection::flush() noexcept {
       keep_alive_ = false;
       out_sent_ += out_.size();
       out_.clear();
+      close_chunk();
       if (recv_ == Recv::done || recv_ == Recv::hold || recv_ == Recv::ended) {
         handle_read_error(r.fault);
         return;
@@ -353,6 +392,10 @@ void H1Connection::flush() noexcept {
       read_soon();
     } else {
       out_sent_ += r.n;
+      if (!chunk_.empty() && out_.size() < kGatherFrom) {
+        close_chunk();
+        flush_soon();  // there may be room for it, and then no edge will tell
+      }
     }
     report_sent();
   } else if (mark_count_ != 0) {
@@ -428,6 +471,7 @@ void H1Connection::finish_stream(Fault why) noexcept {
   gone_ = Fault::none;
   source_pump_ = sink_pump_ = nullptr;
   mark_count_ = 0;
+  chunk_ = {};
   const bool complete = why == Fault::none;
   events().on_gone(*this, why);
   if (!dead_) after_stream(why, complete);

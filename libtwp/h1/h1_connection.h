@@ -181,6 +181,9 @@ class H1Connection : public Session, public Stream, public RawPort, public Trans
   void deliver(Slice s, twp::End end) noexcept;
   void flush() noexcept;
   void put_chunk(Slice body) noexcept;
+  void write_chunk(Slice body) noexcept;
+  void gather_chunk(const Slice& body) noexcept;
+  void close_chunk() noexcept;
   void mark(std::size_t n) noexcept;
   void report_sent() noexcept;
 
@@ -188,6 +191,8 @@ class H1Connection : public Session, public Stream, public RawPort, public Trans
 
   ReadTask read_task_{*this};
   FlushTask flush_task_{*this};
+  /// Small chunks that wait behind a full output and become one: with a frame for each, a chunk of one octet would cost six.
+  Slice chunk_;
   std::array<Mark, kMarks> marks_;
   std::uint64_t out_sent_ = 0;
   std::uint8_t mark_head_ = 0;

@@ -309,4 +309,25 @@ BOOST_AUTO_TEST_CASE(list_elements_leave_when_they_die) {
   BOOST_TEST(!b.linked());
 }
 
+BOOST_AUTO_TEST_CASE(a_chain_of_tiny_slices_does_not_hold_a_block_for_each) {
+  const std::size_t live = BlockPool::local().live_blocks();
+  for (const bool copied : {false, true}) {
+    Chain c;
+    std::string all;
+    for (int i = 0; i < 3 * 16384; ++i) {
+      const std::string one(1, static_cast<char>('a' + i % 26));
+      all += one;
+      if (copied) {
+        c.append_copy(one);
+        Slice::copy_of(std::string(kBlockSize, 'o'));  // somebody else's
+      } else {
+        c.append(own_block(one));
+      }
+    }
+    BOOST_TEST(BlockPool::local().live_blocks() - live <= kLooseSlices + 6);
+    BOOST_TEST(c.slices() <= kLooseSlices + 4);
+    BOOST_TEST((text_of(c) == all));
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

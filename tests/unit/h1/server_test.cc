@@ -407,6 +407,72 @@ BOOST_AUTO_TEST_CASE(every_octet_is_sent_in_any_space) {
   }
 }
 
+/// A body out of its chunks; empty when they are broken.
+std::string unchunked(std::string_view text) {
+  std::string out;
+  for (;;) {
+    const std::size_t line = text.find("\r\n");
+    if (line == std::string_view::npos) return {};
+    const std::size_t n = std::stoul(std::string(text.substr(0, line)), nullptr, 16);
+    text.remove_prefix(line + 2);
+    if (text.size() < n + 2 || text.substr(n, 2) != "\r\n") return {};
+    if (n == 0) return text.size() == 2 ? out : std::string();
+    out += text.substr(0, n);
+    text.remove_prefix(n + 2);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(tiny_chunks_to_a_slow_reader_cost_about_a_window) {
+  HttpLimits limits;
+  ServerRig rig(limits);
+  rig.start();
+  rig.transport->set_write_space(1);
+  rig.peer->pause();
+  rig.play(kGet);
+  Recorder& s = rig.stream();
+  s.send_head(Head::response(200, BodySize::unknown()), End::no);
+  const std::size_t blocks = BlockPool::local().live_blocks();
+  std::string body;
+  for (std::size_t i = 0; i < limits.stream_window; ++i) {
+    body.push_back(static_cast<char>('a' + i % 26));
+    s.send_body(std::string_view(body).substr(i), End::no);
+    // As other connections do, which share a worker's blocks with this one.
+    if (i % 16 == 0) Slice::copy_of(std::string(1024, 'o'));
+  }
+  const std::size_t window = limits.stream_window / kBlockSize;
+  BOOST_TEST(BlockPool::local().live_blocks() - blocks <= window + window / 2);
+  run_quiet(rig.worker);
+  BOOST_TEST(s.sent == 0u);
+  s.send_body("", End::yes);
+  rig.transport->set_write_space(~std::size_t{0});
+  rig.peer->resume();
+  BOOST_TEST(run_until(rig.worker, [&] { return s.gone; }));
+  run_quiet(rig.worker);
+  BOOST_TEST(s.sent == body.size());
+  const std::string got = rig.peer->take();
+  BOOST_TEST((unchunked(std::string_view(got).substr(got.find("\r\n\r\n") + 4)) == body));
+  BOOST_TEST(BlockPool::local().live_blocks() <= blocks + 2);
+}
+
+BOOST_AUTO_TEST_CASE(tiny_chunks_are_sent_at_once_to_who_reads) {
+  ServerRig rig;
+  rig.start();
+  rig.play(kGet);
+  Recorder& s = rig.stream();
+  s.send_head(Head::response(200, BodySize::unknown()), End::no);
+  // More than is gathered from in one turn, and nothing may stay behind when the output is empty again.
+  for (std::size_t i = 0; i < 40'000; ++i) s.send_body("x", End::no);
+  run_quiet(rig.worker);
+  BOOST_TEST(s.sent == 40'000u);
+  rig.peer->take();
+  s.send_body("y", End::no);
+  run_quiet(rig.worker);
+  BOOST_TEST(rig.peer->take() == "1\r\ny\r\n");
+  s.send_body("", End::yes);
+  run_quiet(rig.worker);
+  BOOST_TEST(s.gone);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace
