@@ -8,6 +8,7 @@ namespace {
 
 constexpr Duration kFirstBackOff = std::chrono::seconds(1);
 constexpr Duration kLongestBackOff = std::chrono::seconds(30);
+constexpr Duration kRedial = std::chrono::milliseconds(100);  // when there were no descriptors
 
 }  // namespace
 
@@ -176,7 +177,7 @@ void OriginPool::serve(Connection& c) noexcept {
 }
 
 void OriginPool::dial_for_waiters() noexcept {
-  while (!shut_down_ && dialing_ < waiting_ && connections_ < limits_.max_connections) start_dial();
+  while (!shut_down_ && !redial_timer_.armed() && dialing_ < waiting_ && connections_ < limits_.max_connections) start_dial();
 }
 
 void OriginPool::start_dial() noexcept {
@@ -202,6 +203,12 @@ void OriginPool::dial_failed(Connection& c, Fault fault, const std::string& deta
   --dialing_;
   ++counters_.dial_failures;
   worker_.retire(std::move(c.dial));
+  if (fault == Fault::too_many_files && !shut_down_) {
+    // That says nothing about the origin.
+    remove(c);
+    worker_.arm(redial_timer_, kRedial);
+    return;
+  }
   // Several dials that fail together are one failure of the origin.
   if (!backing_off()) {
     const Duration wait = std::min<Duration>(kLongestBackOff, kFirstBackOff * (1 << std::min(failures_, 5u)));
@@ -235,6 +242,7 @@ void OriginPool::remove(Connection& c) noexcept {
 
 void OriginPool::session_gone(Connection& c) noexcept {
   remove(c);
+  redial_timer_.cancel();  // its descriptor is free
   dial_for_waiters();
 }
 
@@ -289,6 +297,7 @@ void OriginPool::shut_down() noexcept {
   if (std::exchange(shut_down_, true)) return;
   idle_timer_.cancel();
   queue_timer_.cancel();
+  redial_timer_.cancel();
   fail_waiters(Fault::shutdown, "the origin was removed from the configuration");
   IList<Connection, AvailableTag> idle;
   available_.for_each([&](Connection& c) {

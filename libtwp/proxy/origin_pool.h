@@ -70,7 +70,8 @@ class PoolOwner {
 };
 
 /// Invariants: a dial is started only while fewer dials than waiters are in flight; connections (open and
-/// being opened) never exceed max_connections; waiters are served in the order they came.
+/// being opened) never exceed max_connections; waiters are served in the order they came. When the process is out of
+/// descriptors they wait for a connection that becomes free, or for descriptors, as at max_connections.
 class OriginPool {
  public:
   /// `target`, `counters`, `connector` and `owner` outlive the pool.
@@ -125,6 +126,11 @@ class OriginPool {
     void on_timer() noexcept override { pool.expire_waiters(); }
     OriginPool& pool;
   };
+  struct RedialTimer final : Timer {
+    explicit RedialTimer(OriginPool& p) noexcept : pool(p) {}
+    void on_timer() noexcept override { pool.dial_for_waiters(); }
+    OriginPool& pool;
+  };
   struct EmptyTask final : Task {
     explicit EmptyTask(OriginPool& p) noexcept : pool(p) {}
     void run() noexcept override;
@@ -163,6 +169,7 @@ class OriginPool {
   bool shut_down_ = false;
   IdleTimer idle_timer_{*this};
   QueueTimer queue_timer_{*this};
+  RedialTimer redial_timer_{*this};  // armed: there were no descriptors for a dial
   EmptyTask empty_task_{*this};
 };
 

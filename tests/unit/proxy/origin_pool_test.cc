@@ -193,6 +193,35 @@ BOOST_AUTO_TEST_CASE(failed_dials_fail_one_waiter_each_and_back_off) {
   BOOST_TEST(rig.pool.dialing() == 0u);
 }
 
+BOOST_AUTO_TEST_CASE(without_descriptors_requests_wait) {
+  PoolLimits limits;
+  limits.queue_timeout = std::chrono::milliseconds(400);
+  Rig rig(limits);
+  for (int i = 0; i < 3; ++i) rig.ask();
+  rig.connector.succeed();
+  rig.connector.fail(Fault::too_many_files);
+  rig.connector.fail(Fault::too_many_files);
+  BOOST_CHECK(rig.clients[1].failed == Fault::none);
+  BOOST_TEST(!rig.pool.backing_off());
+  BOOST_TEST(rig.pool.dialing() == 0u);
+  // The connection there is serves the next one; and after a moment, not at once, a dial is tried for the last.
+  rig.clients[0].finish(rig.worker);
+  BOOST_CHECK(rig.clients[1].stream != nullptr);
+  BOOST_TEST(rig.connector.started == 3u);
+  const auto turn_until = [&](auto done) {
+    for (const Instant end = monotonic_now() + 10'000'000'000u; !done() && monotonic_now() < end;) rig.worker.turn(std::chrono::milliseconds(5));
+    return done();
+  };
+  BOOST_TEST(turn_until([&] { return rig.connector.started == 4u; }));
+  rig.connector.fail(Fault::too_many_files);
+  // But not for ever.
+  BOOST_TEST(turn_until([&] {
+    while (!rig.connector.dials.empty()) rig.connector.fail(Fault::too_many_files);
+    return rig.clients[2].failed != Fault::none;
+  }));
+  BOOST_CHECK(rig.clients[2].failed == Fault::queue_timeout);
+}
+
 BOOST_AUTO_TEST_CASE(shutting_down_closes_idle_lets_the_rest_end_and_says_when) {
   Rig rig;
   for (int i = 0; i < 4; ++i) rig.ask();
