@@ -10,17 +10,9 @@
 #include "event/worker.h"
 #include "net/listener.h"
 #include "net/tcp_transport.h"
+#include "support/turn.h"
 
 namespace twp::test {
-
-inline bool turn_until(Worker& w, const std::function<bool()>& done, int seconds = 20) {
-  const Instant end = monotonic_now() + static_cast<Instant>(seconds) * 1'000'000'000u;
-  while (!done()) {
-    if (monotonic_now() > end) return false;
-    w.turn(std::chrono::milliseconds(10));
-  }
-  return true;
-}
 
 struct Acceptor final : ListenHandler {
   void on_accept(std::unique_ptr<TcpTransport> t) noexcept override { accepted.push_back(std::move(t)); }

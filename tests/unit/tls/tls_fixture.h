@@ -22,6 +22,7 @@
 
 #include "event/worker.h"
 #include "net/transport.h"
+#include "support/turn.h"
 #include "tls/tls_context.h"
 #include "tls/tls_transport.h"
 
@@ -329,15 +330,5 @@ class RawClient final : public TransportHandler {
   SSL_CTX* ctx_;
   SSL* ssl_;
 };
-
-/// Turns until `done` or a deadline.
-inline bool turn_until(Worker& w, const std::function<bool()>& done, int seconds = 20) {
-  const Instant end = monotonic_now() + static_cast<Instant>(seconds) * 1'000'000'000u;
-  while (!done()) {
-    if (monotonic_now() > end) return false;
-    w.turn(std::chrono::milliseconds(10));
-  }
-  return true;
-}
 
 }  // namespace twp::test
