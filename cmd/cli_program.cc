@@ -19,7 +19,8 @@ std::string conversion_text(std::string_view what) {
   const std::size_t colon = what.find(": ");
   const std::size_t equals = what.find(" = ", colon == std::string_view::npos ? 0 : colon);
   if (colon == std::string_view::npos || equals == std::string_view::npos) return std::string(what);
-  return std::string(what.substr(colon + 2, equals - colon - 2)) + ": expected a number, found '" + std::string(what.substr(equals + 3)) + "'";
+  return std::string(what.substr(colon + 2, equals - colon - 2)) + ": expected a number, found '" +
+         std::string(what.substr(equals + 3)) + "'";
 }
 
 std::string explain(const CLI::App& app, const CLI::ParseError& e, int argc, char** argv) {
@@ -42,7 +43,9 @@ int complain(std::string_view program, std::string_view what, int status) {
   return status;
 }
 
-int complain(std::string_view program, const Error& e) { return complain(program, e.what, e.fault == Fault::bad_config ? 2 : 1); }
+int complain(std::string_view program, const Error& e) {
+  return complain(program, e.what, e.fault == Fault::bad_config ? 2 : 1);
+}
 
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   try {
