@@ -14,7 +14,7 @@ namespace {
 /// Who asks clients for certificates wants to know who came without; other refusals are mostly the clients' business.
 LogLevel refusal_level(Fault why) noexcept {
   if (why == Fault::tls_client_cert) return LogLevel::warning;
-  return why == Fault::client_closed ? LogLevel::debug : LogLevel::info;
+  return why == Fault::client_closed || why == Fault::client_reset ? LogLevel::debug : LogLevel::info;
 }
 
 class FrontImpl final : public Front, ListenHandler {

@@ -192,9 +192,10 @@ void Transport::handshake() noexcept {
     const IoResult r = fill();
     if (r.status == IoStatus::again) return;
     // A client that leaves has not been refused anything.
-    const Fault gone = server_ ? Fault::client_closed : Fault::tls_handshake;
-    if (r.status == IoStatus::eof) return fail_open(gone, "connection closed during the handshake");
-    if (r.status == IoStatus::error) return fail_open(gone, "connection lost during the handshake");
+    if (r.status == IoStatus::eof)
+      return fail_open(server_ ? Fault::client_closed : Fault::tls_handshake, "connection closed during the handshake");
+    if (r.status == IoStatus::error)
+      return fail_open(server_ ? Fault::client_reset : Fault::tls_handshake, "connection lost during the handshake");
   }
 }
 

@@ -332,7 +332,7 @@ BOOST_AUTO_TEST_CASE(a_reset_right_behind_part_of_the_handshake) {
   }));
   near->close(Fault::io_error);
   BOOST_REQUIRE(turn_until(w, [&] { return s->failed != 0; }, 5));
-  BOOST_TEST(log_word(s->fault) == log_word(Fault::tls_handshake));
+  BOOST_TEST(log_word(s->fault) == log_word(Fault::client_reset));
 }
 
 BOOST_AUTO_TEST_CASE(a_reset_right_behind_part_of_a_response) {
