@@ -25,6 +25,7 @@ struct Tls {                                 // [listener.tls]
 
 struct Listener {                            // [[listener]]
   std::string url;                           ///< http://host:port or https://host:port
+  bool http2 = true;                         ///< take HTTP/2 too: by ALPN, on cleartext by its preface
   std::optional<Tls> tls;
 
   friend bool operator==(const Listener&, const Listener&) = default;
@@ -33,7 +34,7 @@ struct Listener {                            // [[listener]]
 enum class Balance : std::uint8_t { round_robin, random, least_of_two };
 
 struct Origin {                              // [[cluster.origin]]
-  std::string url;                           ///< http://host:port, https://host:port
+  std::string url;                           ///< http://host:port, https://host:port, h2c://host:port
   unsigned weight = 1;                       ///< 0..1000; 0 takes no new requests
 
   friend bool operator==(const Origin&, const Origin&) = default;
@@ -43,7 +44,7 @@ struct Cluster {                             // [[cluster]]
   std::string name;
   std::vector<Origin> origins;
   Balance balance = Balance::round_robin;
-  std::string http = "h1";                   ///< h1 (later: h2, auto)
+  std::string http = "h1";                   ///< h1, h2, auto (what ALPN chooses; without TLS h1)
   std::string ca;                            ///< PEM bundle for verification; empty: system store
   bool insecure = false;                     ///< do not verify origin certificates
   std::string verify_name;                   ///< certificate must be for this name instead of the host

@@ -48,7 +48,7 @@ constexpr Spec required(Spec s) {
 
 inline constexpr std::string_view kTlsVersions[] = {"1.2", "1.3"};
 inline constexpr std::string_view kBalances[] = {"round-robin", "random", "least-of-two"};
-inline constexpr std::string_view kOriginHttp[] = {"h1"};
+inline constexpr std::string_view kOriginHttp[] = {"h1", "h2", "auto"};
 inline constexpr std::string_view kStyles[] = {"none", "x-forwarded", "forwarded", "both"};
 inline constexpr std::string_view kLevels[] = {"error", "warning", "info", "debug"};
 inline constexpr std::string_view kInspect[] = {"none"};
@@ -72,6 +72,7 @@ template <class V>
 void keys(V& v, Listener& l) {
   namespace k = keys_detail;
   v.value(k::required(k::text("url")), l.url);
+  v.value(k::boolean("http2"), l.http2);
   v.optional_table("tls", l.tls);
 }
 
