@@ -112,6 +112,10 @@ struct Limits {                              // [limits]
   std::uint32_t max_interim = 32;
   std::uint32_t min_body_rate = 240;
   std::uint32_t max_connections = 0;         ///< client connections per process; 0: RLIMIT_NOFILE decides
+  std::uint32_t h2_max_streams = 100;
+  std::uint32_t h2_connection_window = 1024 * 1024;
+  std::uint32_t h2_glitch_burst = 100;
+  std::uint32_t h2_glitch_rate = 1;
 
   friend bool operator==(const Limits&, const Limits&) = default;
 };

@@ -159,6 +159,10 @@ void keys(V& v, Limits& l) {
   v.value(k::integer("max_interim", 0, 1024), l.max_interim);
   v.value(k::size("min_body_rate", 0, k::kGi), l.min_body_rate);
   v.value(k::integer("max_connections", 0, 10'000'000), l.max_connections);
+  v.value(k::integer("h2_max_streams", 1, 65535), l.h2_max_streams);
+  v.value(k::size("h2_connection_window", 64 * k::kKi, k::kGi), l.h2_connection_window);
+  v.value(k::integer("h2_glitch_burst", 1, 1'000'000), l.h2_glitch_burst);
+  v.value(k::integer("h2_glitch_rate", 0, 1'000'000), l.h2_glitch_rate);
 }
 
 template <class V>

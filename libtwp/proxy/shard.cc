@@ -29,6 +29,10 @@ void set_limits(HttpLimits& out, const config::Config& c) noexcept {
   out.stream_window = c.limits.stream_window;
   out.max_interim = c.limits.max_interim;
   out.min_body_rate = c.limits.min_body_rate;
+  out.h2_max_streams = c.limits.h2_max_streams;
+  out.h2_connection_window = c.limits.h2_connection_window;
+  out.h2_glitch_burst = c.limits.h2_glitch_burst;
+  out.h2_glitch_rate = c.limits.h2_glitch_rate;
   out.head_timeout = c.timeouts.head;
   out.keep_alive_timeout = c.timeouts.keep_alive;
   out.stream_idle_timeout = c.timeouts.stream_idle;
