@@ -55,12 +55,13 @@ const Pki& pki() {
 
 }  // namespace
 
-PairRig::PairRig(const Pair& pair) : resolver_(worker, {}) {
+PairRig::PairRig(const Pair& p) : pair(p), resolver_(worker, {}) {
   set_log_level(LogLevel::error);
   if (pair.origin.tls) {
     TlsServerOptions o;
     o.identities.push_back(must(TlsIdentity::load(pki().cert(), pki().key())));
     o.ticket_keys = TlsTicketKeys::random();
+    o.alpn = client_alpn(pair.origin.http);  // this wire and no other
     origin_tls_ = must(TlsContext::server(o));
   }
   FrontOptions at;
@@ -92,6 +93,7 @@ PairRig::PairRig(const Pair& pair) : resolver_(worker, {}) {
   if (pair.client.tls) {
     TlsClientOptions o;
     o.ca_file = pki().ca();
+    o.alpn = client_alpn(pair.client.http);
     client_tls_ = must(TlsContext::client(o));
   }
   target_.host = "127.0.0.1";
@@ -138,6 +140,10 @@ Recorder& PairRig::open() {
 
 Recorder& PairRig::request(Method method, std::string_view path, std::string_view text) {
   Recorder& r = open();
+  return send(r, method, path, text);
+}
+
+Recorder& PairRig::send(Recorder& r, Method method, std::string_view path, std::string_view text) {
   Head h = Head::request(method, target_.tls ? "https" : "http", "a.test", path,
                          text.empty() ? BodySize::none() : BodySize::exactly(text.size()));
   if (!text.empty()) h.fields.add("content-length", std::to_string(text.size()));
