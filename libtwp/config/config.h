@@ -25,8 +25,8 @@ struct Tls {                                 // [listener.tls]
 
 struct Listener {                            // [[listener]]
   std::string url;                           ///< http://host:port or https://host:port
-  bool http2 = true;                         ///< take HTTP/2 too: by ALPN, on cleartext by its preface
   std::optional<Tls> tls;
+  bool http2 = true;                         ///< take HTTP/2 too: by ALPN, on cleartext by its preface
 
   friend bool operator==(const Listener&, const Listener&) = default;
 };
