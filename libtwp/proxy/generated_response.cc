@@ -52,6 +52,7 @@ std::string_view proxy_error_type(Fault why) noexcept {
     case Fault::shutdown: return "destination_unavailable";
     case Fault::origin_closed:
     case Fault::origin_reset:
+    case Fault::origin_stream_reset:
     case Fault::origin_refused_stream: return "connection_terminated";
     case Fault::origin_truncated: return "http_response_incomplete";
     case Fault::origin_bad_head:
@@ -106,8 +107,8 @@ GeneratedResponse trailers_only(const Texts& t, const Head& request) {
   GeneratedResponse out{Head::response(200), {}};
   HeaderBlock& fields = out.head.fields;
   fields.add(HeaderId::content_type, request.fields.get(HeaderId::content_type));
-  fields.add_view(HeaderId::other, "Grpc-Status", t.grpc_status);
-  fields.add_view(HeaderId::other, "Grpc-Message", t.grpc_message);
+  fields.add_view(HeaderId::grpc_status, "Grpc-Status", t.grpc_status);
+  fields.add_view(HeaderId::grpc_message, "Grpc-Message", t.grpc_message);
   fields.add_view(HeaderId::other, "Proxy-Status", t.proxy_status);
   return out;
 }
