@@ -70,7 +70,8 @@ void H2Session::flush() noexcept {
 
 void H2Session::submit_all() noexcept {
   if (connection_credit_ != 0) nghttp2_session_consume_connection(ng_, std::exchange(connection_credit_, 0));
-  for (const Reset& r : resets_) nghttp2_submit_rst_stream(ng_, NGHTTP2_FLAG_NONE, r.id, r.code);
+  for (const Reset& r : resets_)  // unless the peer has reset it in the meantime
+    if (is_open(r.id)) nghttp2_submit_rst_stream(ng_, NGHTTP2_FLAG_NONE, r.id, r.code);
   resets_.clear();
   while (!dirty_.empty()) submit(dirty_.pop_front());
   continue_drain();

@@ -14,7 +14,7 @@ std::string goaway(std::uint32_t last, std::uint32_t code = 0) {
 }
 const h2::Fields kOk{{":status", "200"}};
 
-BOOST_AUTO_TEST_CASE(says_hello_with_its_settings) {
+BOOST_AUTO_TEST_CASE(a_client_says_hello_with_its_settings) {
   H2ClientRig rig;
   rig.greet();
   const h2::Frame* s = rig.find(h2::settings);
@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE(closing_sends_goaway) {
   BOOST_TEST(rig.error(0) == 2);
 }
 
-BOOST_AUTO_TEST_CASE(a_failing_transport_ends_everything_once_at_any_call) {
+BOOST_AUTO_TEST_CASE(a_failing_transport_ends_a_client_once_at_any_call) {
   for (unsigned nth = 1; nth < 12; ++nth) {
     for (const bool read : {true, false}) {
       H2ClientRig rig;

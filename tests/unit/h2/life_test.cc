@@ -15,7 +15,7 @@ bool until_gone(H2ServerRig& rig) {
   return gone;
 }
 
-BOOST_AUTO_TEST_CASE(says_hello_with_its_settings) {
+BOOST_AUTO_TEST_CASE(a_server_says_hello_with_its_settings) {
   H2ServerRig rig;
   rig.greet();
   const std::string& s = rig.find(h2::settings)->payload;
@@ -186,7 +186,7 @@ BOOST_AUTO_TEST_CASE(window_updates_come_with_credit_only) {
   BOOST_TEST(rig.find(h2::window_update, 1)->u32(0) == 48'000u);
 }
 
-BOOST_AUTO_TEST_CASE(a_failing_transport_ends_everything_once_at_any_call) {
+BOOST_AUTO_TEST_CASE(a_failing_transport_ends_a_server_once_at_any_call) {
   for (unsigned nth = 1; nth < 12; ++nth) {
     for (const bool read : {true, false}) {
       H2ServerRig rig;
