@@ -31,9 +31,12 @@ BOOST_AUTO_TEST_CASE(an_idle_connection_ends_with_goaway_whatever_pings_say) {
   limits.keep_alive_timeout = 60ms;
   H2ServerRig rig(limits);
   rig.greet();
-  rig.peer->on_input = [&](RawPeer& p) { p.send(h2::frame(h2::ping, 0, 0, "12345678")); };
-  rig.peer->send(h2::frame(h2::ping, 0, 0, "12345678"));
-  BOOST_TEST(run_until(rig.worker, [&] { return rig.owner.gone; }, 3s));
+  int pings = 0;
+  const auto ping_and_look = [&] {
+    if (pings++ < 300) rig.peer->send(h2::frame(h2::ping, 0, 0, "12345678"));
+    return rig.owner.gone;
+  };
+  BOOST_TEST(run_until(rig.worker, ping_and_look, 3s));
   BOOST_TEST(log_word(rig.owner.fault) == "ok");
 }
 
