@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "h2/h2_impl.h"
 
 namespace twp::h2 {
@@ -262,13 +263,20 @@ void H2Session::frame_sent(const nghttp2_frame& frame) noexcept {
         guard_.glitches.add(GlitchCounter::kWhole, worker_.now(), limits_);
       return;
     }
-    case NGHTTP2_GOAWAY:
-      if (frame.goaway.last_stream_id != 0x7fffffff) guard_.ignore_above(frame.goaway.last_stream_id);
-      if (frame.goaway.error_code != NGHTTP2_NO_ERROR && ending_why_ == Fault::none)
-        ending_why_ = server() ? Fault::bad_request : Fault::origin_bad_framing;
-      return;
+    case NGHTTP2_GOAWAY: goaway_sent(frame.goaway); return;
     default: return;
   }
+}
+
+void H2Session::goaway_sent(const nghttp2_goaway& frame) noexcept {
+  if (frame.last_stream_id != 0x7fffffff) guard_.ignore_above(frame.last_stream_id);
+  const std::uint32_t code = frame.error_code;
+  if (code == NGHTTP2_NO_ERROR) return;
+  if (ending_why_ == Fault::none) ending_why_ = server() ? Fault::bad_request : Fault::origin_bad_framing;
+  if (code == NGHTTP2_INTERNAL_ERROR || code == NGHTTP2_ENHANCE_YOUR_CALM || code == NGHTTP2_CANCEL) return;
+  const std::string_view why(reinterpret_cast<const char*>(frame.opaque_data), frame.opaque_data_len);
+  log_limited(LogLevel::warning, "HTTP/2 connection of " + peer().remote.text() + " closed: " +
+                                     nghttp2_http2_strerror(code) + (why.empty() ? "" : ": " + std::string(why)));
 }
 
 /// False when the session is over.

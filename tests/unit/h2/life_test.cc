@@ -71,6 +71,32 @@ BOOST_AUTO_TEST_CASE(a_head_that_does_not_end_is_not_waited_for) {
   BOOST_TEST(rig.acceptor.streams.empty());
 }
 
+BOOST_AUTO_TEST_CASE(an_upload_that_drips_is_answered) {
+  HttpLimits limits;
+  limits.min_body_rate = 1'000'000;
+  limits.body_rate_window = 40ms;
+  H2ServerRig rig(limits);
+  rig.greet();
+  rig.play(h2::open_headers(1, h2::get("/", "POST")) + h2::frame(h2::data, 0, 1, "drop"));
+  BOOST_TEST(run_until(rig.worker, [&] { return rig.stream().gone; }));
+  run_quiet(rig.worker);
+  rig.collect();
+  BOOST_TEST(log_word(rig.stream().fault) == "too-slow");
+  BOOST_REQUIRE(rig.find(h2::headers, 1) != nullptr);
+  BOOST_TEST(rig.find(h2::headers, 1)->field(":status") == "408");
+  BOOST_TEST(!rig.owner.gone);
+}
+
+BOOST_AUTO_TEST_CASE(an_upload_that_waits_for_us_is_not_slow) {
+  HttpLimits limits;
+  limits.min_body_rate = 1'000'000;
+  limits.body_rate_window = 20ms;
+  H2ServerRig rig(limits);
+  rig.greet();
+  rig.play(h2::open_headers(1, h2::with(h2::get("/", "POST"), {{"expect", "100-continue"}})));
+  BOOST_TEST(!run_until(rig.worker, [&] { return rig.stream().gone; }, 100ms));
+}
+
 BOOST_AUTO_TEST_CASE(draining_says_so_twice) {
   H2ServerRig rig;
   rig.greet();

@@ -95,6 +95,7 @@ BOOST_AUTO_TEST_CASE(a_malformed_request_is_reset_and_never_accepted) {
       rig.greet();
       rig.play(h2::whole_headers(1, bad.fields));
       BOOST_TEST(rig.acceptor.streams.empty());
+      BOOST_TEST(rig.acceptor.rejects.size() == 1u);
       BOOST_TEST(rig.error(1) == kProtocol);
       // The connection and its compression state are unharmed.
       rig.play(h2::whole_headers(3, h2::get()));
@@ -248,6 +249,18 @@ BOOST_AUTO_TEST_CASE(a_body_over_the_limit_is_answered_and_discarded) {
   BOOST_TEST(rig.ended(1));
   BOOST_TEST(rig.error(1) == 0);
   BOOST_TEST(rig.owner.session()->active() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_refused_head_request_gets_no_body) {
+  HttpLimits limits;
+  limits.max_target = 100;
+  H2ServerRig rig(limits);
+  rig.greet();
+  rig.play(h2::whole_headers(1, h2::get("/" + std::string(100, 'x'), "HEAD")));
+  BOOST_TEST(rig.find(h2::headers, 1)->field(":status") == "414");
+  BOOST_TEST(rig.find(h2::headers, 1)->field("content-length") != "");
+  BOOST_TEST(rig.body(1).empty());
+  BOOST_TEST(rig.ended(1));
 }
 
 BOOST_AUTO_TEST_CASE(a_head_far_over_the_limit_is_not_even_decoded) {
