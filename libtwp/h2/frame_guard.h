@@ -33,7 +33,7 @@ class GlitchCounter {
   /// An exchange went well: makes up for one event, so that a busy honest peer is never near the limit.
   void forgive() noexcept { level_ -= level_ < kWhole ? level_ : kWhole; }
   bool over(const HttpLimits& limits) const noexcept { return level_ > std::uint64_t{limits.h2_glitch_burst} * kWhole; }
-  std::uint64_t events() const noexcept { return level_ / kWhole; }
+  std::uint64_t events() const noexcept { return (level_ + kWhole - 1) / kWhole; }
 
  private:
   void leak(Instant now, const HttpLimits& limits) noexcept;

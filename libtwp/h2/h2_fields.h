@@ -22,6 +22,7 @@ class FieldReader {
   /// One line. False: so far over the limits that the rest need not even be decompressed.
   bool add(std::string_view name, std::string_view value, bool never_index) noexcept;
 
+  Method method() const noexcept { return method_from(method_); }
   /// Turns what was collected into `head`. `ended`: nothing follows the head. Fault::none on success; `limit` is
   /// set when a limit was passed. `tls` is the scheme of a CONNECT, which names none.
   Fault to_request(const HttpLimits& limits, bool tls, bool ended, Head& head, LimitHit& limit) noexcept;

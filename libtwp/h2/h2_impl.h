@@ -123,6 +123,7 @@ class H2Session final : public Session, public TransportHandler, public Timer, F
   bool write() noexcept;
   void report_sent() noexcept;
   void frame_sent(const nghttp2_frame& frame) noexcept;
+  void goaway_sent(const nghttp2_goaway& frame) noexcept;
   std::uint64_t output_end() const noexcept { return out_sent_ + out_.size(); }
 
   // Life
@@ -130,6 +131,8 @@ class H2Session final : public Session, public TransportHandler, public Timer, F
   void destroy(H2Stream& s) noexcept;
   void settle() noexcept;
   void settle_stream(H2Stream& s) noexcept;
+  void note_refusal(const H2Stream& s) noexcept;
+  bool body_too_slow(H2Stream& s) noexcept;
   bool is_done(const H2Stream& s) const noexcept;
   void end_streams(Fault why) noexcept;
   void fail(std::uint32_t code, Fault why) noexcept;   ///< GOAWAY, then the end of the session
@@ -178,6 +181,7 @@ class H2Session final : public Session, public TransportHandler, public Timer, F
   Instant idle_since_;
   Instant settings_sent_ = kNever;  // and not yet acknowledged
   Instant drain_at_ = kNever;       // when the final GOAWAY goes at the latest
+  Instant failing_since_ = kNever;
   Fault ending_why_ = Fault::none;
   Fault closing_why_ = Fault::none;
   std::size_t closing_left_ = 0;

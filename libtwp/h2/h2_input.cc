@@ -33,8 +33,8 @@ void H2Session::take_request(H2Stream& s, bool ended) noexcept {
   Head head;
   LimitHit limit;
   s.head_taken_ = true;
+  s.method_ = s.reader_.method();
   const Fault f = s.reader_.to_request(limits_, tls_, ended, head, limit);
-  s.method_ = head.method;
   if (f != Fault::none) {
     reject(s, f, limit);
     return;
@@ -47,6 +47,8 @@ void H2Session::take_request(H2Stream& s, bool ended) noexcept {
   }
   s.accepted_ = true;
   s.recv_done_ = ended;
+  s.expects_continue_ = head.fields.has(HeaderId::expect);
+  s.rate_since_ = worker_.now();
   s.use(acceptor_->accept(s));
   s.events().on_head(s, std::move(head), ended ? End::yes : End::no);
 }
@@ -100,6 +102,8 @@ void H2Session::take_data(H2Stream& s, const std::uint8_t* data, std::size_t n) 
     return;
   }
   release_held(End::no);
+  s.unconsumed_ += n;
+  if (s.unconsumed_ >= limits_.stream_window / 2) s.starved_ = true;
   const auto at = static_cast<std::size_t>(reinterpret_cast<const std::byte*>(data) - in_);
   Slice piece(BlockPool::retain(in_block_), in_off_ + static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(n));
   // The frame head in front of it is dead: room for the frame or chunk head of the other side.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
 #include "h2/h2_impl.h"
 
 namespace twp::h2 {
@@ -70,7 +71,8 @@ void H2Session::flush() noexcept {
 
 void H2Session::submit_all() noexcept {
   if (connection_credit_ != 0) nghttp2_session_consume_connection(ng_, std::exchange(connection_credit_, 0));
-  for (const Reset& r : resets_) nghttp2_submit_rst_stream(ng_, NGHTTP2_FLAG_NONE, r.id, r.code);
+  for (const Reset& r : resets_)  // unless the peer has reset it in the meantime
+    if (is_open(r.id)) nghttp2_submit_rst_stream(ng_, NGHTTP2_FLAG_NONE, r.id, r.code);
   resets_.clear();
   while (!dirty_.empty()) submit(dirty_.pop_front());
   continue_drain();
@@ -261,13 +263,20 @@ void H2Session::frame_sent(const nghttp2_frame& frame) noexcept {
         guard_.glitches.add(GlitchCounter::kWhole, worker_.now(), limits_);
       return;
     }
-    case NGHTTP2_GOAWAY:
-      if (frame.goaway.last_stream_id != 0x7fffffff) guard_.ignore_above(frame.goaway.last_stream_id);
-      if (frame.goaway.error_code != NGHTTP2_NO_ERROR && ending_why_ == Fault::none)
-        ending_why_ = server() ? Fault::bad_request : Fault::origin_bad_framing;
-      return;
+    case NGHTTP2_GOAWAY: goaway_sent(frame.goaway); return;
     default: return;
   }
+}
+
+void H2Session::goaway_sent(const nghttp2_goaway& frame) noexcept {
+  if (frame.last_stream_id != 0x7fffffff) guard_.ignore_above(frame.last_stream_id);
+  const std::uint32_t code = frame.error_code;
+  if (code == NGHTTP2_NO_ERROR) return;
+  if (ending_why_ == Fault::none) ending_why_ = server() ? Fault::bad_request : Fault::origin_bad_framing;
+  if (code == NGHTTP2_INTERNAL_ERROR || code == NGHTTP2_ENHANCE_YOUR_CALM || code == NGHTTP2_CANCEL) return;
+  const std::string_view why(reinterpret_cast<const char*>(frame.opaque_data), frame.opaque_data_len);
+  log_limited(LogLevel::warning, "HTTP/2 connection of " + peer().remote.text() + " closed: " +
+                                     nghttp2_http2_strerror(code) + (why.empty() ? "" : ": " + std::string(why)));
 }
 
 /// False when the session is over.

@@ -178,6 +178,7 @@ Fault H2Session::peer_gone(const H2Stream& s, Fault f) const noexcept {
     if (s.local_end_ && out_.empty()) return s.remote_end_ ? Fault::none : Fault::early_response;
     return reset ? Fault::client_reset : Fault::client_closed;
   }
+  if (!s.submitted_) return Fault::origin_refused_stream;  // it was never sent
   if (s.remote_end_) return s.local_end_ && !send_broken_ ? Fault::none : Fault::early_response;
   if (s.answered_) return Fault::origin_truncated;
   return reset ? Fault::origin_reset : Fault::origin_closed;
@@ -254,6 +255,20 @@ Fault H2Session::done_fault(const H2Stream& s) const noexcept {
   return s.local_end_ && s.remote_end_ && !s.reset_by_us_ ? Fault::none : fault_of_close(s);
 }
 
+/// What nobody else would say of a stream that nghttp2 refused by itself.
+void H2Session::note_refusal(const H2Stream& s) noexcept {
+  if (server()) {
+    if (!s.accepted_ && !s.refused_ && s.reset_by_us_)
+      acceptor_->rejected(*this, s.defect_ != Fault::none ? s.defect_ : Fault::bad_header);
+  } else if (s.gone_ == Fault::origin_bad_head || s.gone_ == Fault::origin_bad_framing) {
+    log_limited(LogLevel::warning, "response from " + peer().remote.text() + " refused: " +
+                                       (s.gone_ == Fault::origin_bad_head
+                                            ? "a head that RFC 9113 forbids"
+                                            : "a body that contradicts its head, after " +
+                                                  std::to_string(s.body_octets_) + " octets"));
+  }
+}
+
 void H2Session::settle_stream(H2Stream& s) noexcept {
   if (s.attached_ && is_done(s)) {
     s.go(done_fault(s));
@@ -262,8 +277,12 @@ void H2Session::settle_stream(H2Stream& s) noexcept {
     s.events().on_gone(s, s.gone_);
     if (s.detached_at_ == kNever) s.detached_at_ = worker_.now();
   }
-  if (!s.attached_ && s.closed_) destroy(s);
-  else ending_.push_back(s);
+  if (s.attached_ || !s.closed_) {
+    ending_.push_back(s);
+    return;
+  }
+  note_refusal(s);
+  destroy(s);
 }
 
 void H2Session::settle() noexcept {
@@ -286,6 +305,9 @@ void H2Session::settle() noexcept {
     over(ending_why_);
     return;
   }
+  if (!server() && !draining_ && nghttp2_session_check_request_allowed(ng_) == 0) {
+    draining_ = capacity_changed_ = true;  // GOAWAY, or every stream id is used
+  }
   if (!server() && draining_ && active_ == 0) {
     close(Fault::none);
     return;
@@ -298,7 +320,8 @@ void H2Session::end_streams(Fault why) noexcept {
   while (!all_.empty()) {
     H2Stream& s = all_.front();
     if (s.attached_) {
-      s.go(s.closed_ ? done_fault(s) : why);
+      const bool unsent = !server() && !s.submitted_ && (failing_ || closing_);
+      s.go(s.closed_ ? done_fault(s) : unsent && why != Fault::shutdown ? Fault::origin_refused_stream : why);
       s.attached_ = false;
       s.events().on_gone(s, s.gone_);
     }
@@ -334,6 +357,7 @@ void H2Session::continue_drain() noexcept {
 
 void H2Session::fail(std::uint32_t code, Fault why) noexcept {
   if (std::exchange(failing_, true)) return;
+  failing_since_ = worker_.now();
   ending_why_ = why == Fault::protocol_error ? (server() ? Fault::bad_request : Fault::origin_bad_framing) : why;
   nghttp2_session_terminate_session(ng_, code);
   flush_soon();
@@ -360,7 +384,7 @@ void H2Session::close(Fault why) noexcept {
 void H2Session::over(Fault why) noexcept {
   closing_ = true;
   closing_why_ = why;
-  end_streams(why == Fault::none ? Fault::shutdown : why);
+  end_streams(why != Fault::none ? why : server() ? Fault::shutdown : Fault::origin_refused_stream);
   if (dead_) return;
   if (!out_.empty() && !send_broken_) {
     closing_left_ = out_.size();
@@ -394,10 +418,17 @@ void H2Session::arm() noexcept {
 }
 
 Instant H2Session::next_deadline() const noexcept {
-  Instant at = active_ != 0 ? worker_.now() + ns(kProbe) : idle_since_ + ns(limits_.keep_alive_timeout);
+  // A connection to an origin that idles is its owner's business.
+  Instant at = worker_.now() + ns(active_ != 0 || failing_ || goaway_queued_ ? std::min(kProbe, limits_.body_rate_window)
+                                                                             : limits_.keep_alive_timeout);
   const auto sooner = [&](Instant since, Duration after) {
     if (since != kNever) at = std::min(at, since + ns(after));
   };
+  if (failing_) {
+    sooner(failing_since_, kCloseTimeout);
+    return std::max(at, worker_.now());
+  }
+  if (server() && active_ == 0 && !goaway_queued_) sooner(idle_since_, limits_.keep_alive_timeout);
   if (server()) sooner(ready_ ? kNever : idle_since_, limits_.head_timeout);
   if (guard_.in_header_block()) sooner(guard_.header_block_since(), limits_.head_timeout);
   sooner(settings_sent_, kSettingsTimeout);
@@ -409,7 +440,11 @@ Instant H2Session::next_deadline() const noexcept {
 /// True when a deadline of the whole connection has passed, and the session is ending.
 bool H2Session::expired() noexcept {
   const auto due = [&](Instant since, Duration after) { return since != kNever && since + ns(after) <= worker_.now(); };
-  if (!out_.empty() && due(out_since_, limits_.stream_idle_timeout)) {
+  if (failing_) {
+    if (!due(failing_since_, kCloseTimeout)) return false;
+    send_broken_ = true;  // it does not even take a GOAWAY
+    close(ending_why_);
+  } else if (!out_.empty() && due(out_since_, limits_.stream_idle_timeout)) {
     send_broken_ = true;
     close(Fault::idle_timeout);
   } else if (due(settings_sent_, kSettingsTimeout)) {
@@ -426,8 +461,24 @@ bool H2Session::expired() noexcept {
   return true;
 }
 
+/// Since the last look; as HTTP/1 measures it.
+bool H2Session::body_too_slow(H2Stream& s) noexcept {
+  if (!server() || !s.live() || !s.accepted_ || s.recv_done_ || s.method_ == Method::connect) return false;
+  const Instant elapsed = worker_.now() - s.rate_since_;
+  if (elapsed < ns(limits_.body_rate_window)) return false;
+  const bool waits = s.expects_continue_ && s.body_octets_ == 0;
+  const bool slow = limits_.min_body_rate != 0 && !s.starved_ && !waits &&
+                    static_cast<double>(s.body_octets_ - s.rate_from_) <
+                        limits_.min_body_rate * (static_cast<double>(elapsed) * 1e-9);
+  s.rate_since_ = worker_.now();
+  s.rate_from_ = s.body_octets_;
+  s.starved_ = s.unconsumed_ >= limits_.stream_window / 2;
+  return slow;
+}
+
 void H2Session::look_after_streams() noexcept {
   all_.for_each([&](H2Stream& s) {
+    if (body_too_slow(s)) reject(s, Fault::too_slow, {});
     if (s.attached_ || s.closed_ || s.reset_queued_ || s.detached_at_ == kNever) return;
     if (s.detached_at_ + ns(kDetachedFor) > worker_.now()) return;
     s.reset_wanted_ = true;

@@ -19,6 +19,7 @@ void H2Stream::queue(Section::Kind kind, EncodedFields lines) noexcept {
 void H2Stream::do_send_head(const Head& head, End end) {
   if (going_) return;
   if (head.is_interim()) {
+    if (head.status == 100) expects_continue_ = false;
     queue(Section::Kind::interim, encode_head(head, arena_));
     session_.dirty(*this);
     return;
@@ -83,6 +84,7 @@ void H2Stream::do_send_trailers(const HeaderBlock& trailers) {
 }
 
 void H2Stream::do_consume(std::size_t n) noexcept {
+  unconsumed_ -= n < unconsumed_ ? n : unconsumed_;
   if (closed_ || remote_end_) return;
   credit_ += n;
   session_.dirty(*this);

@@ -113,6 +113,11 @@ class H2Stream final : public Stream,
   std::uint32_t interims_ = 0;
   std::size_t credit_ = 0;        // to be given
   std::uint64_t body_octets_ = 0;
+  std::uint64_t unconsumed_ = 0;  // delivered and not yet passed on
+  std::uint64_t rate_from_ = 0;   // body_octets_ at rate_since_
+  Instant rate_since_ = kNever;
+  bool starved_ = false;          // our window may have held it up since rate_since_
+  bool expects_continue_ = false;  // asked and not yet told to go on
   std::uint64_t max_body_ = 0;
   std::uint64_t send_left_ = 0;
   bool exact_ = false;            // send_left_ octets were announced
