@@ -62,6 +62,7 @@ std::string_view proxy_error_type(Fault why) noexcept {
     case Fault::tls_handshake:
     case Fault::tls_no_protocol:
     case Fault::tls_truncated: return "tls_protocol_error";
+    case Fault::origin_no_tunnel: return "http_upgrade_failed";
     case Fault::tls_verify: return "tls_certificate_error";
     case Fault::loop_detected: return "proxy_loop_detected";
     case Fault::not_found: return "destination_not_found";
