@@ -75,7 +75,7 @@ class H2Session final : public Session, public TransportHandler, public Timer, F
 
   // FrameGuard::Streams
   bool is_open(std::int32_t id) noexcept override;
-  bool has_answer(std::int32_t id) noexcept override;
+  bool is_fairly_cancelled(std::int32_t id) noexcept override;
   void catch_up() noexcept override;
 
   // Set-up
@@ -89,6 +89,7 @@ class H2Session final : public Session, public TransportHandler, public Timer, F
   void feed(Block* block, std::uint32_t off, std::uint32_t n) noexcept;
   void give(std::size_t to) noexcept;
   void flooded() noexcept;
+  Fault flood() const noexcept { return server() ? Fault::flood : Fault::origin_stream_reset; }
   void handle_eof() noexcept;
   void handle_read_error(Fault f) noexcept;
   Fault peer_gone(const H2Stream& s, Fault f) const noexcept;

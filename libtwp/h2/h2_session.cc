@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kMinRead = 4096;  // free octets in the inbox block that are worth a recv
 constexpr int kReadsPerTurn = 8;        // then others get a turn
+constexpr Duration kPatience = std::chrono::seconds(1);      // who waits so long and cancels is no flood
 constexpr Duration kDrainNotice = std::chrono::seconds(1);   // between the two GOAWAYs, when no PING comes back
 
 /// Streams come and go with every request, on all sessions of a thread.
@@ -144,7 +145,7 @@ void H2Session::give(std::size_t to) noexcept {
   switch (n) {
     case NGHTTP2_ERR_BAD_CLIENT_MAGIC: fail(NGHTTP2_PROTOCOL_ERROR, Fault::protocol_error); return;
     case NGHTTP2_ERR_FLOODED:
-    case NGHTTP2_ERR_TOO_MANY_CONTINUATIONS: fail(NGHTTP2_ENHANCE_YOUR_CALM, Fault::flood); return;
+    case NGHTTP2_ERR_TOO_MANY_CONTINUATIONS: fail(NGHTTP2_ENHANCE_YOUR_CALM, flood()); return;
     default: fail(NGHTTP2_INTERNAL_ERROR, Fault::internal);
   }
 }
@@ -153,9 +154,9 @@ void H2Session::catch_up() noexcept { give(looked_at_); }
 
 bool H2Session::is_open(std::int32_t id) noexcept { return nghttp2_session_get_stream_local_close(ng_, id) >= 0; }
 
-bool H2Session::has_answer(std::int32_t id) noexcept {
+bool H2Session::is_fairly_cancelled(std::int32_t id) noexcept {
   const H2Stream* s = stream(id);
-  return s != nullptr && s->answered_;
+  return s != nullptr && (s->answered_ || (s->accepted_ && s->rate_since_ + ns(kPatience) <= worker_.now()));
 }
 
 void H2Session::flooded() noexcept {
@@ -163,7 +164,7 @@ void H2Session::flooded() noexcept {
                                      std::to_string(limits_.h2_glitch_burst) + ", seen " +
                                      std::to_string(guard_.glitches.events()) +
                                      " suspicious events (raise limits.h2_glitch_burst or limits.h2_glitch_rate)");
-  fail(NGHTTP2_ENHANCE_YOUR_CALM, Fault::flood);
+  fail(NGHTTP2_ENHANCE_YOUR_CALM, flood());
 }
 
 Fault H2Session::peer_gone(const H2Stream& s, Fault f) const noexcept {
@@ -400,8 +401,9 @@ void H2Session::end_session(Fault why) noexcept {
     out_.clear();
     return;
   }
-  // Whole messages end with END_STREAM, so an orderly end misleads nobody, and lets the peer read our GOAWAY.
-  linger_and_close(worker_, std::move(transport_));
+  // Whole messages end with END_STREAM, so an orderly end misleads nobody, and lets a client read our GOAWAY.
+  if (!server()) transport_->close(Fault::none);
+  else linger_and_close(worker_, std::move(transport_));
 }
 
 }  // namespace twp::h2
