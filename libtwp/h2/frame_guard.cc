@@ -95,7 +95,8 @@ FrameGuard::Verdict FrameGuard::check(Streams& streams, Instant now) noexcept {
       return head_.stream == 0 ? Verdict::protocol_error : Verdict::pass;
     case NGHTTP2_RST_STREAM:
       streams.catch_up();
-      count(streams.has_answer(head_.stream) ? GlitchCounter::kQuarter : GlitchCounter::kWhole);
+      // An origin that resets costs us nothing but the answer.
+      count(!server_ || streams.is_fairly_cancelled(head_.stream) ? GlitchCounter::kQuarter : GlitchCounter::kWhole);
       return Verdict::pass;
     case NGHTTP2_SETTINGS:
       if ((head_.flags & NGHTTP2_FLAG_ACK) == 0 && ++settings_seen_ > kFreeSettings) count(GlitchCounter::kWhole);

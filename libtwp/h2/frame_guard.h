@@ -48,8 +48,8 @@ class FrameGuard {
   class Streams {
    public:
     virtual bool is_open(std::int32_t id) noexcept = 0;
-    /// Whether a response to it has begun: cancelling it then costs the origin no more.
-    virtual bool has_answer(std::int32_t id) noexcept = 0;
+    /// Whether cancelling it says nothing: its response has begun, or somebody has waited for it for a while.
+    virtual bool is_fairly_cancelled(std::int32_t id) noexcept = 0;
     /// Takes what was checked, so that is_open() is up to date.
     virtual void catch_up() noexcept = 0;
 

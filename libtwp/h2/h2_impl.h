@@ -1,5 +1,5 @@
 // H2Session, the class behind h2_session.h. What nghttp2 calls back: h2_callbacks.cc; what is submitted and how it
-// leaves: h2_output.cc; heads and bodies that came: h2_input.cc; reading, timers and the end: h2_session.cc.
+// leaves: h2_output.cc; heads and bodies that came: h2_input.cc; time: h2_timers.cc; reading and the end: h2_session.cc.
 #pragma once
 
 #include <nghttp2/nghttp2.h>
@@ -18,6 +18,10 @@
 #include "net/transport.h"
 
 namespace twp::h2 {
+
+inline constexpr Duration kCloseTimeout = std::chrono::seconds(5);  ///< to take last words that are on their way
+
+constexpr Instant ns(Duration d) noexcept { return static_cast<Instant>(d.count()); }
 
 class H2Session final : public Session, public TransportHandler, public Timer, FrameGuard::Streams {
  public:
@@ -71,7 +75,7 @@ class H2Session final : public Session, public TransportHandler, public Timer, F
 
   // FrameGuard::Streams
   bool is_open(std::int32_t id) noexcept override;
-  bool has_answer(std::int32_t id) noexcept override;
+  bool is_fairly_cancelled(std::int32_t id) noexcept override;
   void catch_up() noexcept override;
 
   // Set-up
@@ -85,6 +89,7 @@ class H2Session final : public Session, public TransportHandler, public Timer, F
   void feed(Block* block, std::uint32_t off, std::uint32_t n) noexcept;
   void give(std::size_t to) noexcept;
   void flooded() noexcept;
+  Fault flood() const noexcept { return server() ? Fault::flood : Fault::origin_stream_reset; }
   void handle_eof() noexcept;
   void handle_read_error(Fault f) noexcept;
   Fault peer_gone(const H2Stream& s, Fault f) const noexcept;

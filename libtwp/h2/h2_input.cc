@@ -167,8 +167,8 @@ void H2Session::reject(H2Stream& s, Fault f, const LimitHit& limit) noexcept {
   if (server() && !s.accepted_) acceptor_->rejected(*this, f);
   // What a person or a program can do something about is said; the rest is a broken peer (RFC 9113 §8.1.1).
   const std::uint16_t status = info(f).http_status;
-  const bool tell = server() && status != 0 && status != 400 && !s.answered_ && s.first_ == nullptr;
-  const bool answered = s.answered_ || s.first_ != nullptr;
+  const bool tell = server() && status != 0 && status != 400 && s.send_state() == SendState::head;
+  const bool answered = server() && s.send_state() == SendState::done;
   if (s.attached_) {
     s.go(f);
     if (!s.EndingHook::linked()) ending_.push_back(s);
@@ -177,7 +177,7 @@ void H2Session::reject(H2Stream& s, Fault f, const LimitHit& limit) noexcept {
     write_error(s, f);
     s.reset_after_end_ = true;
     s.reset_code_ = NGHTTP2_NO_ERROR;
-  } else if (answered && s.end_ && server()) {
+  } else if (answered) {
     s.reset_after_end_ = true;  // a complete response is not damaged by what comes behind it
     s.reset_code_ = NGHTTP2_NO_ERROR;
   } else {

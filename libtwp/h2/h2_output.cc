@@ -231,6 +231,7 @@ void H2Session::put_data(H2Stream& s, const std::uint8_t* head, std::size_t n) n
   }
   if (!headed) out_.append_copy(header);
   guard_.sent_data(n);
+  if (s.detached_at_ != kNever) s.detached_at_ = worker_.now();  // nobody waits for it, but it moves
   if (n == 0) return;
   s.mark(output_end(), n);
   if (!s.SentHook::linked()) sent_.push_back(s);

@@ -281,6 +281,45 @@ BOOST_AUTO_TEST_CASE(an_early_response_is_whole_and_the_upload_is_given_up) {
   BOOST_TEST(!rig.client_owner.gone);
 }
 
+BOOST_AUTO_TEST_CASE(a_reset_in_any_phase_ends_both_sides_and_harms_nobody_else) {
+  const std::pair<const char*, std::function<void(Recorder&)>> phases[] = {
+      {"head", [](Recorder& r) { r.on_request = [](Recorder& s) { s.reset(Fault::cancelled); }; }},
+      {"body", [](Recorder& r) { r.on_data = [](Recorder& s) { s.reset(Fault::cancelled); }; }},
+      {"end", [](Recorder& r) { r.on_end = [](Recorder& s) { s.reset(Fault::cancelled); }; }},
+      {"interim", [](Recorder& r) { r.on_interim = [](Recorder& s) { s.reset(Fault::cancelled); }; }},
+      {"sent", [](Recorder& r) { r.on_octets_sent = [](Recorder& s, std::size_t) { s.reset(Fault::cancelled); }; }},
+  };
+  for (const bool server_resets : {true, false}) {
+    for (const auto& [what, install] : phases) {
+      BOOST_TEST_CONTEXT(what << (server_resets ? ", server" : ", client")) {
+        Pair rig;
+        rig.acceptor.setup = [&](Recorder& r) {
+          r.on_request = [](Recorder& s) {
+            s.send_head(Head::interim(103), End::no);
+            s.send_head(Head::response(200, BodySize::unknown()), End::no);
+            s.send_body(std::string(100'000, 'd'), End::no);
+          };
+          r.on_end = [](Recorder& s) { s.send_body("", End::yes); };
+          if (server_resets && r.stream->id() == 1) install(r);
+        };
+        rig.start();
+        Recorder* post = rig.open();
+        if (!server_resets) install(*post);
+        post->send_head(Head::request(Method::post, "http", "a.test", "/", BodySize::unknown()), End::no);
+        post->send_body(std::string(100'000, 'u'), End::yes);
+        Recorder* other = rig.get("/other");
+        run_quiet(rig.worker);
+        BOOST_TEST(post->gone);
+        BOOST_TEST(rig.acceptor.streams.at(0)->gone);
+        BOOST_TEST(other->body.size() == 100'000u);
+        BOOST_TEST(log_word(other->fault) == "ok");
+        BOOST_TEST(rig.client->active() == 0u);
+        BOOST_TEST(rig.server->active() == 0u);
+      }
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_draining_server_finishes_what_it_has) {
   Pair rig;
   rig.acceptor.setup = nullptr;

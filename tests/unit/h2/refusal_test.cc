@@ -251,6 +251,19 @@ BOOST_AUTO_TEST_CASE(a_body_over_the_limit_is_answered_and_discarded) {
   BOOST_TEST(rig.owner.session()->active() == 0u);
 }
 
+BOOST_AUTO_TEST_CASE(a_body_over_the_limit_is_answered_after_an_interim_head_too) {
+  HttpLimits limits;
+  limits.max_body = 10;
+  H2ServerRig rig(limits);
+  rig.acceptor.setup = [](Recorder& r) { r.on_request = [](Recorder& s) { s.send_head(Head::interim(100), End::no); }; };
+  rig.greet();
+  rig.play(h2::open_headers(1, h2::get("/", "POST")));
+  rig.play(h2::frame(h2::data, h2::none, 1, "123456789012"));
+  BOOST_REQUIRE(rig.count(h2::headers) == 2u);
+  BOOST_TEST(rig.frames.back().type == h2::rst_stream);
+  BOOST_TEST(rig.ended(1));
+}
+
 BOOST_AUTO_TEST_CASE(a_refused_head_request_gets_no_body) {
   HttpLimits limits;
   limits.max_target = 100;
