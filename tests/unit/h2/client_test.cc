@@ -176,6 +176,36 @@ BOOST_AUTO_TEST_CASE(a_response_without_a_body_ends_with_its_head) {
   BOOST_TEST(log_word(head->fault) == "ok");
 }
 
+BOOST_AUTO_TEST_CASE(an_origin_that_floods_is_left) {
+  H2ClientRig rig;
+  rig.greet();
+  Recorder* r = rig.get();
+  std::string pings;
+  for (int i = 0; i < 500; ++i) pings += h2::frame(h2::ping, 0, 0, "12345678");
+  rig.play(pings);
+  BOOST_TEST(rig.error(0) == 11);
+  BOOST_TEST(log_word(r->fault) == "origin-stream-reset");
+  BOOST_TEST(rig.owner.gone);
+}
+
+BOOST_AUTO_TEST_CASE(a_request_that_waits_for_room_can_be_cancelled) {
+  H2ClientRig rig;
+  rig.start();
+  Recorder* a = rig.get("/a");
+  Recorder* b = rig.open();  // before the origin says that it takes one
+  rig.play(h2::frame(h2::settings, 0, 0, h2::setting(kMaxStreams, 1)));
+  b->send_head(Head::request(Method::get, "http", "a.test", "/b"), End::yes);
+  rig.play({});
+  BOOST_TEST(rig.count(h2::headers) == 1u);
+  b->reset(Fault::cancelled);
+  rig.play(h2::whole_headers(1, kOk));
+  BOOST_TEST(log_word(a->fault) == "ok");
+  BOOST_TEST(b->gone);
+  BOOST_TEST(rig.count(h2::headers) == 1u);
+  BOOST_TEST(rig.owner.session()->active() == 0u);
+  BOOST_TEST(rig.owner.session()->capacity() == 1u);
+}
+
 BOOST_AUTO_TEST_CASE(a_draining_session_goes_when_it_is_empty) {
   H2ClientRig rig;
   rig.greet();
