@@ -20,7 +20,8 @@ Sniffed sniff_after(std::size_t before, std::string_view octets) noexcept {
 
 Sniffed sniff(std::string_view octets) noexcept { return sniff_after(0, octets); }
 
-Sniffer::Sniffer(Worker& worker, std::unique_ptr<Transport> transport, SniffHandler& handler, SniffTimes times) noexcept
+Sniffer::Sniffer(Worker& worker, std::unique_ptr<Transport> transport, SniffHandler& handler,
+                 SniffTimes times) noexcept
     : worker_(worker), transport_(std::move(transport)), handler_(handler), times_(times) {
   // A new descriptor's first edge tells of what has come already: asking now would be one read too many.
   transport_->set_handler(this);

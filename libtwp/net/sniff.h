@@ -50,7 +50,8 @@ struct SniffTimes {
 class Sniffer final : TransportHandler, Timer {
  public:
   /// `worker` and `handler` outlive the sniffer. Never calls back from inside the constructor.
-  Sniffer(Worker& worker, std::unique_ptr<Transport> transport, SniffHandler& handler, SniffTimes times) noexcept;
+  Sniffer(Worker& worker, std::unique_ptr<Transport> transport, SniffHandler& handler,
+          SniffTimes times) noexcept;
 
   /// Nothing has come so far, so nobody waits for anything: gives a request that crosses this call `grace`, then ends.
   void drain(Duration grace) noexcept;
@@ -60,7 +61,9 @@ class Sniffer final : TransportHandler, Timer {
 
  private:
   void on_ready(Transport&, bool readable, bool writable) noexcept override;
-  void on_open_failed(Transport&, Fault, std::string_view) noexcept override { end(); }  // open before we got it
+  void on_open_failed(Transport&, Fault, std::string_view) noexcept override {
+    end();
+  }  // open before we got it
   void on_timer() noexcept override { end(); }
   void decide(Sniffed which, Slice last) noexcept;
   void end() noexcept;

@@ -10,7 +10,8 @@ using namespace twp::test;
 namespace {
 
 Head call(std::string_view type = "application/grpc") {
-  return request_head("POST", "/pkg.Service/Method", BodySize::unknown(), {{"content-type", type}, {"te", "trailers"}}, {2, 0});
+  return request_head("POST", "/pkg.Service/Method", BodySize::unknown(),
+                      {{"content-type", type}, {"te", "trailers"}}, {2, 0});
 }
 
 struct Row {
@@ -42,12 +43,12 @@ BOOST_AUTO_TEST_CASE(a_failure_is_a_status_in_a_response_without_body) {
 
 BOOST_AUTO_TEST_CASE(each_kind_of_failure_has_its_code) {
   const Row rows[] = {
-      {Fault::bad_request, "13"},     {Fault::forbidden, "7"},           {Fault::not_found, "12"},
-      {Fault::origin_no_tunnel, "12"}, {Fault::body_timeout, "4"},        {Fault::origin_timeout, "4"},
-      {Fault::connect_timeout, "14"}, {Fault::connect_failed, "14"},     {Fault::dns_failed, "14"},
-      {Fault::tls_verify, "14"},      {Fault::origin_closed, "14"},      {Fault::origin_refused_stream, "14"},
-      {Fault::queue_full, "14"},      {Fault::no_origin, "14"},          {Fault::overloaded, "14"},
-      {Fault::body_too_large, "8"},   {Fault::head_too_large, "8"},      {Fault::internal, "13"},
+      {Fault::bad_request, "13"},      {Fault::forbidden, "7"},       {Fault::not_found, "12"},
+      {Fault::origin_no_tunnel, "12"}, {Fault::body_timeout, "4"},    {Fault::origin_timeout, "4"},
+      {Fault::connect_timeout, "14"},  {Fault::connect_failed, "14"}, {Fault::dns_failed, "14"},
+      {Fault::tls_verify, "14"},       {Fault::origin_closed, "14"},  {Fault::origin_refused_stream, "14"},
+      {Fault::queue_full, "14"},       {Fault::no_origin, "14"},      {Fault::overloaded, "14"},
+      {Fault::body_too_large, "8"},    {Fault::head_too_large, "8"},  {Fault::internal, "13"},
       {Fault::expectation, "2"},
   };
   for (const Row& row : rows) {
@@ -59,9 +60,14 @@ BOOST_AUTO_TEST_CASE(each_kind_of_failure_has_its_code) {
 }
 
 BOOST_AUTO_TEST_CASE(which_requests_are_calls) {
-  for (const auto& [type, is] : {std::pair("application/grpc", true), {"application/grpc+proto", true}, {"Application/GRPC", true},
-                                 {"application/grpc-web", true}, {"application/grpc; charset=x", true},
-                                 {"application/grpcish", false}, {"application/json", false}, {"text/application/grpc", false}}) {
+  for (const auto& [type, is] : {std::pair("application/grpc", true),
+                                 {"application/grpc+proto", true},
+                                 {"Application/GRPC", true},
+                                 {"application/grpc-web", true},
+                                 {"application/grpc; charset=x", true},
+                                 {"application/grpcish", false},
+                                 {"application/json", false},
+                                 {"text/application/grpc", false}}) {
     BOOST_TEST(is_grpc(call(type)) == is, type);
     BOOST_TEST(generate_response(Fault::no_origin, call(type)).head.status == (is ? 200 : 503));
   }

@@ -35,10 +35,11 @@ struct Made : TestPki {
     key = dir + "/leaf-key.pem";
     const auto authority = must(certs::Authority::create(dir, {}, certs::Overwrite::no));
     const auto issuer = must(certs::Issuer::create(authority));
-    const std::vector<certs::Name> names{must(certs::parse_name("127.0.0.1")), must(certs::parse_name("a.test"))};
+    const std::vector<certs::Name> names{must(certs::parse_name("127.0.0.1")),
+                                         must(certs::parse_name("a.test"))};
     const auto leaf = must(issuer.issue(names));
-    must(certs::write_pair(key, must(certs::key_to_pem(issuer.leaf_key())), cert, must(certs::to_pem(leaf.get())),
-                           certs::Overwrite::no));
+    must(certs::write_pair(key, must(certs::key_to_pem(issuer.leaf_key())), cert,
+                           must(certs::to_pem(leaf.get())), certs::Overwrite::no));
   }
   ~Made() {
     std::error_code ignored;

@@ -59,7 +59,8 @@ BOOST_AUTO_TEST_CASE(the_first_octet_that_differs_decides) {
   }
   BOOST_CHECK(sniff(kDecides) == Sniffed::http2);
   BOOST_CHECK(sniff(kHttp2Preface) == Sniffed::http2);
-  BOOST_CHECK(sniff(std::string(kDecides) + "XX") == Sniffed::http2);  // a bad rest is for the session to refuse
+  BOOST_CHECK(sniff(std::string(kDecides) + "XX") ==
+              Sniffed::http2);  // a bad rest is for the session to refuse
   BOOST_CHECK(sniff("G") == Sniffed::http1);
   BOOST_CHECK(sniff("PUT / HTTP/1.1\r\n") == Sniffed::http1);
   BOOST_CHECK(sniff("PRI * HTTP/1.1\r\n") == Sniffed::http1);
@@ -67,8 +68,9 @@ BOOST_AUTO_TEST_CASE(the_first_octet_that_differs_decides) {
 }
 
 BOOST_AUTO_TEST_CASE(every_octet_is_handed_on_however_they_come) {
-  for (const std::string_view text : {std::string_view("GET / HTTP/1.1\r\n\r\n"), std::string_view("PRIVET / HTTP/1.1\r\n\r\n"),
-                                      kHttp2Preface, std::string_view("P")}) {
+  for (const std::string_view text :
+       {std::string_view("GET / HTTP/1.1\r\n\r\n"), std::string_view("PRIVET / HTTP/1.1\r\n\r\n"),
+        kHttp2Preface, std::string_view("P")}) {
     for (std::size_t piece = 1; piece <= text.size(); ++piece) {
       Rig rig;
       std::size_t sent = 0;
@@ -111,8 +113,10 @@ BOOST_AUTO_TEST_CASE(a_client_that_goes_ends_it) {
     for (const bool reset : {false, true}) {
       Rig rig;
       if (!octets.empty()) rig.send(octets);
-      if (reset) rig.peer->reset();
-      else rig.peer->finish();
+      if (reset)
+        rig.peer->reset();
+      else
+        rig.peer->finish();
       run_quiet(rig.worker);
       BOOST_TEST(rig.ended);
       BOOST_CHECK(rig.which == Sniffed::undecided);
@@ -147,7 +151,8 @@ BOOST_AUTO_TEST_CASE(the_head_time_runs_from_the_first_octet) {
   const Instant begin = monotonic_now();
   std::size_t sent = 0;
   BOOST_TEST(run_until(rig.worker, [&] {
-    if (sent < kDecides.size() - 1 && monotonic_now() - begin > sent * 20'000'000u) rig.peer->send(kDecides.substr(sent++, 1));
+    if (sent < kDecides.size() - 1 && monotonic_now() - begin > sent * 20'000'000u)
+      rig.peer->send(kDecides.substr(sent++, 1));
     return rig.ended;
   }));
   BOOST_TEST(sent < 10u);

@@ -30,9 +30,7 @@ struct Rig final : DialHandler {
     at.at = *Address::parse("127.0.0.1", 0);
     at.http2 = http2;
     front = *Front::open(worker, at, server_tls.get(), origin, limits);
-    origin.setup = [](Recorder& r) {
-      r.on_end = [](Recorder& s) { s.respond(200, "hello"); };
-    };
+    origin.setup = [](Recorder& r) { r.on_end = [](Recorder& s) { s.respond(200, "hello"); }; };
   }
   ~Rig() {
     if (owner.session() != nullptr) owner.session()->close(Fault::shutdown);
@@ -88,7 +86,8 @@ struct Rig final : DialHandler {
 };
 
 using Alpn = std::vector<std::string>;
-const Alpn kClear, kNone{"none"}, kOld{"http/1.1"}, kNew{"h2"}, kBoth{"h2", "http/1.1"}, kBothOldFirst{"http/1.1", "h2"};
+const Alpn kClear, kNone{"none"}, kOld{"http/1.1"}, kNew{"h2"}, kBoth{"h2", "http/1.1"},
+    kBothOldFirst{"http/1.1", "h2"};
 
 }  // namespace
 
@@ -156,7 +155,8 @@ BOOST_AUTO_TEST_CASE(a_preface_that_ends_otherwise) {
   client.send("PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n");
   BOOST_TEST(run_until(rig.worker, [&] { return client.over(); }));
   BOOST_TEST(!client.got().starts_with("HTTP/1"));
-  BOOST_TEST(client.got().find(std::string("\x07\x00\x00\x00\x00\x00", 6)) != std::string::npos);  // GOAWAY on stream 0
+  BOOST_TEST(client.got().find(std::string("\x07\x00\x00\x00\x00\x00", 6)) !=
+             std::string::npos);  // GOAWAY on stream 0
   BOOST_TEST(rig.front->connections() == 0u);
 }
 
@@ -176,8 +176,10 @@ BOOST_AUTO_TEST_CASE(closing_and_draining_with_connections_that_have_said_nothin
     begun.send("PRI * ");
     BOOST_TEST(run_until(rig.worker, [&] { return rig.front->connections() == 2; }));
     run_quiet(rig.worker);
-    if (drain) rig.front->drain();
-    else rig.front->close();
+    if (drain)
+      rig.front->drain();
+    else
+      rig.front->close();
     begun.send("nothing of HTTP/2\r\n\r\n");
     BOOST_TEST(run_until(rig.worker, [&] { return rig.front->connections() == 0; }));
     BOOST_TEST(run_until(rig.worker, [&] { return silent.over() && begun.over(); }));

@@ -11,7 +11,9 @@ namespace {
 struct Rig : PoolRig {
   explicit Rig(PoolLimits l = {}, const std::string& http = "h2") : PoolRig(l, http) {}
   FakeSession& session(std::size_t i) { return connector.sessions[i]; }
-  bool on(const PoolClient& c, std::size_t i) { return c.stream != nullptr && &c.stream->session() == &session(i); }
+  bool on(const PoolClient& c, std::size_t i) {
+    return c.stream != nullptr && &c.stream->session() == &session(i);
+  }
 };
 
 }  // namespace
@@ -135,7 +137,7 @@ BOOST_AUTO_TEST_CASE(a_replay_never_meets_a_connection_that_was_open_before) {
   rig.clients[0].finish(rig.worker);  // room on the old one, of which the pool hears
   BOOST_CHECK(again.stream == nullptr);
   BOOST_TEST(rig.pool.dialing() == 1u);
-  BOOST_TEST(rig.on(rig.ask(), 0));   // who does not mind is not kept waiting
+  BOOST_TEST(rig.on(rig.ask(), 0));  // who does not mind is not kept waiting
   rig.connector.succeed(100);
   BOOST_TEST(rig.on(again, 1));
 }
