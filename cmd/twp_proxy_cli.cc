@@ -39,12 +39,12 @@ void add_reverse(CLI::App& parent, ProxyArguments& a, bool runs) {
   CLI::App* c = parent.add_subcommand("reverse", "Forward what arrives at --listen to --to");
   c->add_option("--listen", a.listen, "http://IP:PORT or https://IP:PORT; port 0 picks one; may be repeated")
       ->type_name("URL")->required()->allow_extra_args(false);
-  c->add_option("--to", a.to, "Origin, http:// or https://; several share the requests")->type_name("URL")->required()->allow_extra_args(false);
+  c->add_option("--to", a.to, "Origin, http://, https:// or h2c://; several share the requests")->type_name("URL")->required()->allow_extra_args(false);
   c->add_option("--cert", a.cert, "Certificate chain for https, PEM; may be repeated (chosen by SNI)")->type_name("FILE")->allow_extra_args(false);
   c->add_option("--key", a.key, "Its private key, PEM")->type_name("FILE")->allow_extra_args(false);
   c->add_option("--ca", a.ca, "Instead: directory of a CA of twp-certgen that issues one")->type_name("DIR");
   c->add_option("--inspect", a.inspect, "Interceptor on every exchange: none")->type_name("WHAT");
-  c->add_option("--origin-http", a.origin_http, "Protocol spoken to origins: h1")->type_name("NAME");
+  c->add_option("--origin-http", a.origin_http, "Protocol spoken to origins: h1, h2 or auto, which is what ALPN chooses (default: h1)")->type_name("NAME");
   c->add_option("--origin-ca", a.origin_ca, "PEM bundle to verify origins against (default: the system's)")->type_name("FILE");
   c->add_flag("--origin-insecure", a.origin_insecure, "Accept any origin certificate");
   add_settings(*c, a);

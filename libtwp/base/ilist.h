@@ -80,6 +80,14 @@ class IList {
     }
   }
 
+  /// The first element for which `f(T&)` is true; nullptr: none.
+  template <class F>
+  T* find(F&& f) {
+    for (Hook* h = root_.next_; h != &root_; h = h->next_)
+      if (f(static_cast<T&>(*h))) return &static_cast<T&>(*h);
+    return nullptr;
+  }
+
   std::size_t size() const noexcept {
     std::size_t n = 0;
     for (const Hook* h = root_.next_; h != &root_; h = h->next_) ++n;

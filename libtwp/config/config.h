@@ -26,6 +26,7 @@ struct Tls {                                 // [listener.tls]
 struct Listener {                            // [[listener]]
   std::string url;                           ///< http://host:port or https://host:port
   std::optional<Tls> tls;
+  bool http2 = true;                         ///< take HTTP/2 too: by ALPN, on cleartext by its preface
 
   friend bool operator==(const Listener&, const Listener&) = default;
 };
@@ -33,7 +34,7 @@ struct Listener {                            // [[listener]]
 enum class Balance : std::uint8_t { round_robin, random, least_of_two };
 
 struct Origin {                              // [[cluster.origin]]
-  std::string url;                           ///< http://host:port, https://host:port
+  std::string url;                           ///< http://host:port, https://host:port, h2c://host:port
   unsigned weight = 1;                       ///< 0..1000; 0 takes no new requests
 
   friend bool operator==(const Origin&, const Origin&) = default;
@@ -43,7 +44,7 @@ struct Cluster {                             // [[cluster]]
   std::string name;
   std::vector<Origin> origins;
   Balance balance = Balance::round_robin;
-  std::string http = "h1";                   ///< h1 (later: h2, auto)
+  std::string http = "h1";                   ///< h1, h2, auto (what ALPN chooses; without TLS h1)
   std::string ca;                            ///< PEM bundle for verification; empty: system store
   bool insecure = false;                     ///< do not verify origin certificates
   std::string verify_name;                   ///< certificate must be for this name instead of the host
@@ -111,6 +112,10 @@ struct Limits {                              // [limits]
   std::uint32_t max_interim = 32;
   std::uint32_t min_body_rate = 240;
   std::uint32_t max_connections = 0;         ///< client connections per process; 0: RLIMIT_NOFILE decides
+  std::uint32_t h2_max_streams = 100;
+  std::uint32_t h2_connection_window = 1024 * 1024;
+  std::uint32_t h2_glitch_burst = 100;
+  std::uint32_t h2_glitch_rate = 1;
 
   friend bool operator==(const Limits&, const Limits&) = default;
 };

@@ -48,7 +48,7 @@ constexpr Spec required(Spec s) {
 
 inline constexpr std::string_view kTlsVersions[] = {"1.2", "1.3"};
 inline constexpr std::string_view kBalances[] = {"round-robin", "random", "least-of-two"};
-inline constexpr std::string_view kOriginHttp[] = {"h1"};
+inline constexpr std::string_view kOriginHttp[] = {"h1", "h2", "auto"};
 inline constexpr std::string_view kStyles[] = {"none", "x-forwarded", "forwarded", "both"};
 inline constexpr std::string_view kLevels[] = {"error", "warning", "info", "debug"};
 inline constexpr std::string_view kInspect[] = {"none"};
@@ -72,6 +72,7 @@ template <class V>
 void keys(V& v, Listener& l) {
   namespace k = keys_detail;
   v.value(k::required(k::text("url")), l.url);
+  v.value(k::boolean("http2"), l.http2);
   v.optional_table("tls", l.tls);
 }
 
@@ -158,6 +159,10 @@ void keys(V& v, Limits& l) {
   v.value(k::integer("max_interim", 0, 1024), l.max_interim);
   v.value(k::size("min_body_rate", 0, k::kGi), l.min_body_rate);
   v.value(k::integer("max_connections", 0, 10'000'000), l.max_connections);
+  v.value(k::integer("h2_max_streams", 1, 65535), l.h2_max_streams);
+  v.value(k::size("h2_connection_window", 64 * k::kKi, k::kGi), l.h2_connection_window);
+  v.value(k::integer("h2_glitch_burst", 1, 1'000'000), l.h2_glitch_burst);
+  v.value(k::integer("h2_glitch_rate", 0, 1'000'000), l.h2_glitch_rate);
 }
 
 template <class V>

@@ -162,8 +162,8 @@ class Checker {
       const auto url = parse_origin_url(k.origins[i].url);
       if (!url)
         wrong(key, url.error().what);
-      else if (url->scheme != Scheme::http && url->scheme != Scheme::https)
-        wrong(key, quoted(k.origins[i].url) + ": expected http://host:port or https://host:port");
+      else if (url->scheme == Scheme::h3)
+        wrong(key, quoted(k.origins[i].url) + ": expected http://host:port, https://host:port or h2c://host:port");
       else if (!seen.insert(url->text()).second)
         wrong(key, "the cluster has " + url->text() + " already (use weight)");
     }

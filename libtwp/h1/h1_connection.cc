@@ -64,6 +64,8 @@ void H1Connection::read_some() noexcept {
   if (dead_) return;
   process();
   for (int i = 0; i < kReadsPerTurn && wants_input(); ++i) {
+    // What a sniffer has read, or a pipelined request, was a whole one and nothing else waits: asking would say so.
+    if (transport_->drained() && !mid_message()) break;
     Block* b = BlockPool::local().inbox(kMinRead);
     const IoResult r = transport_->read({b->data + b->used, b->size - b->used});
     if (r.status == IoStatus::again) break;
@@ -81,7 +83,6 @@ void H1Connection::read_some() noexcept {
     else in_.append(std::move(s));
     process();
     if (dead_) return;
-    if (transport_->drained() && !mid_message()) break;
   }
   if (eof_) handle_eof();
   settle();

@@ -23,6 +23,10 @@ struct HttpLimits {
   Duration keep_alive_timeout = std::chrono::seconds(75);   ///< idle between requests
   Duration stream_idle_timeout = std::chrono::minutes(5);   ///< nothing moved in either direction
   std::uint32_t min_body_rate = 240;               ///< octets a second of a request body after 10 s -> 408; 0: off
+  std::uint32_t h2_max_streams = 100;              ///< requests at a time on one HTTP/2 connection, both roles
+  std::uint32_t h2_connection_window = 1024 * 1024;  ///< octets on their way on one HTTP/2 connection, at least 65535
+  std::uint32_t h2_glitch_burst = 100;             ///< suspicious events at once on one HTTP/2 connection -> GOAWAY
+  std::uint32_t h2_glitch_rate = 1;                ///< suspicious events a second that are forgiven
   Duration body_rate_window = std::chrono::seconds(10);     ///< what min_body_rate is measured over
 };
 

@@ -4,10 +4,13 @@
 #include <vector>
 
 #include "h1/h1_session.h"
+#include "h2/h2_session.h"
 #include "tls/tls_transport.h"
 
 namespace twp {
 namespace {
+
+constexpr unsigned kUsualStreams = 100;  // what RFC 9113 §6.5.2 asks every server to allow at least
 
 class TcpDial final : public Dial, ResolveWaiter, TransportHandler, Timer, Task {
  public:
@@ -32,15 +35,23 @@ class TcpDial final : public Dial, ResolveWaiter, TransportHandler, Timer, Task 
   }
   // TransportHandler
   void on_open(Transport&) noexcept override {
+    const std::string& alpn = transport_->peer().alpn;
+    const bool http2 = target_.tls ? alpn == "h2" : target_.http == "h2";
+    if (target_.http == "h2" && !http2) {
+      no_http2(alpn);
+      return;
+    }
     Timer::cancel();
     over_ = true;
-    auto session = make_h1_client(worker_, std::move(transport_), owner_, *target_.limits);
+    auto session = http2 ? make_h2_client(worker_, std::move(transport_), owner_, *target_.limits)
+                         : make_h1_client(worker_, std::move(transport_), owner_, *target_.limits);
     handler_.on_dialed(*this, std::move(session));
   }
   void on_ready(Transport&, bool, bool) noexcept override {}
   void on_open_failed(Transport&, Fault why, std::string_view detail) noexcept override {
     fault_ = why;
     detail_ = detail;
+    if (why == Fault::tls_no_protocol) detail_ += hint();
     worker_.retire(std::move(transport_));
     if (may_try_another(why))
       try_next();
@@ -59,6 +70,16 @@ class TcpDial final : public Dial, ResolveWaiter, TransportHandler, Timer, Task 
   }
   // Task: a failure inside start() is told later
   void run() noexcept override { handler_.on_dial_failed(*this, fault_, detail_); }
+
+  /// An origin without ALPN goes on as if nothing had been asked; what was asked for is never quietly something else.
+  void no_http2(const std::string& alpn) noexcept {
+    std::string detail = target_.host + ": the origin chose " + (alpn.empty() ? "no protocol" : '"' + alpn + '"') +
+                         " by ALPN instead of \"h2\"" + hint();
+    transport_->close(Fault::tls_no_protocol);
+    worker_.retire(std::move(transport_));
+    fail(Fault::tls_no_protocol, std::move(detail));
+  }
+  std::string hint() const { return " (cluster.http is \"" + target_.http + "\"; \"auto\" takes either)"; }
 
   /// Another address of the same name helps against a machine that is down, not against a wrong certificate.
   static bool may_try_another(Fault why) noexcept {
@@ -112,6 +133,14 @@ class TcpDial final : public Dial, ResolveWaiter, TransportHandler, Timer, Task 
 };
 
 }  // namespace
+
+std::vector<std::string> client_alpn(std::string_view http) {
+  if (http == "h2") return {"h2"};
+  if (http == "auto") return {"h2", "http/1.1"};
+  return {"http/1.1"};
+}
+
+unsigned expected_streams(const DialTarget& target) noexcept { return target.http == "h1" ? 1 : kUsualStreams; }
 
 std::unique_ptr<Dial> Dial::start(Worker& worker, Resolver& resolver, const DialTarget& target, SessionOwner& owner,
                                   DialHandler& handler) {

@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "event/worker.h"
 #include "http/limits.h"
@@ -18,14 +20,22 @@ struct DialTarget {
   std::string host;                 ///< name or IP literal without brackets
   std::uint16_t port = 0;
   bool tls = false;
-  std::string http = "h1";          ///< protocol of the session: "h1" (later "h2", "h3", "auto")
-  TlsContext* tls_context = nullptr;  ///< of this worker; needed when tls
+  /// Protocol of the session: "h1", "h2", or "auto" (what ALPN chooses; without TLS or without ALPN HTTP/1). "h2" without
+  /// TLS is prior knowledge (RFC 9113 §3.3); with TLS an origin that does not choose it fails the dial.
+  std::string http = "h1";
+  TlsContext* tls_context = nullptr;  ///< of this worker; needed when tls; offers client_alpn(http)
   std::string sni;                  ///< empty: host
   std::string verify_name;          ///< empty: host
   TcpOptions tcp;
   Duration connect_timeout = std::chrono::seconds(5);  ///< name resolution, TCP and TLS together
   const HttpLimits* limits = nullptr;
 };
+
+/// What a client offers by ALPN to speak `http`, in its order of preference.
+std::vector<std::string> client_alpn(std::string_view http);
+
+/// So many streams one connection to `target` may be expected to carry before the first one has told.
+unsigned expected_streams(const DialTarget& target) noexcept;
 
 class Dial;
 

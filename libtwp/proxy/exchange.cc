@@ -15,6 +15,9 @@ namespace {
 constexpr std::uint64_t kTunnelBulkAfter = 256 * 1024;
 constexpr std::size_t kTunnelBulkSlice = 8 * 1024;
 
+// The part of a body that is put by for a replay: a message of an RPC fits, an upload does not.
+constexpr std::size_t kKeepBody = 16 * 1024;
+
 bool is_bulk(const BodySize& body) noexcept { return body.is_exact() && body.n >= kSpliceFrom; }
 
 /// RFC 9110 §6.5.1: nothing that frames, routes or authenticates comes behind a body.
@@ -80,8 +83,11 @@ void Exchange::on_sent(Stream& s, std::size_t n) noexcept {
     origin_->consume(n);
     if (response_bulk_) try_splice(down_, origin_, client_, response_ != Flow::open);
   } else if (&s == origin_) {
+    const std::uint64_t again = std::min<std::uint64_t>(n, credited_);
+    credited_ -= again;
+    n -= static_cast<std::size_t>(again);
     request_sent_ += n;
-    if (client_ == nullptr) return;
+    if (client_ == nullptr || n == 0) return;
     client_->consume(n);
     if (request_bulk_) try_splice(up_, client_, origin_, request_ != Flow::open);
   }
@@ -104,6 +110,7 @@ void Exchange::start_request(Head&& head, End end) noexcept {
   ++env_.counters.requests;
   started_ = last_activity_;
   authority_ = head_.authority;
+  scheme_ = head_.scheme;
   note_client();
   arm();
   if (const Fault refused = admit(); refused != Fault::none) {
@@ -172,6 +179,8 @@ void Exchange::choose_origin(bool replay) noexcept {
     return;
   }
   if (!route_->preserve_host || authority_.empty()) head_.authority = member_->authority;
+  // Of this leg: what the client came with is told by X-Forwarded-Proto or Forwarded.
+  head_.scheme = member_->pool->target().tls ? "https" : "http";
   const auto got =
       member_->pool->acquire(*this, *this, replay ? OriginPool::Reuse::no : OriginPool::Reuse::yes);
   if (got.stream != nullptr)
@@ -195,6 +204,10 @@ void Exchange::send_request(Stream& origin, bool reused) noexcept {
     origin_version_ = origin.session().version();
   }
   if (cluster_->response_timeout > Duration::zero()) arm();
+  // Only a connection with several streams can say that it took no notice of one.
+  const Session& session = origin.session();
+  const bool refusable = std::uint64_t{session.capacity()} + session.active() > 1;
+  keeps_body_ = refusable && !given_away_ && !head_.is_connect() && !(head_.body.is_exact() && head_.body.n > kKeepBody);
   const bool whole = request_ == Flow::ended && held_.empty() && !has_held_trailers_;
   origin.send_head(head_, whole ? End::yes : End::no);
   // What a client sends before its tunnel is granted stays here until then.
@@ -206,11 +219,28 @@ void Exchange::send_held() noexcept {
   const bool ends = request_ == Flow::ended && !has_held_trailers_;
   if (held_.empty() && ends) origin_->send_body({}, End::yes);
   while (!held_.empty()) {
-    given_away_ = true;
     Slice s = held_.pop_front();
-    origin_->send_body(std::move(s), ends && held_.empty() ? End::yes : End::no);
+    give(std::move(s), ends && held_.empty() ? End::yes : End::no);
   }
-  if (std::exchange(has_held_trailers_, false)) origin_->send_trailers(held_trailers_);
+  if (has_held_trailers_) origin_->send_trailers(held_trailers_);
+}
+
+void Exchange::give(Slice body, End end) noexcept {
+  if (keeps_body_ && kept_.size() + body.size() <= kKeepBody) {
+    if (!body.empty()) kept_.append(body.share());
+  } else if (!body.empty()) {
+    given_away_ = true;
+    keeps_body_ = false;
+    kept_.clear();
+  }
+  origin_->send_body(std::move(body), end);
+}
+
+/// The origin has taken none of it: everything is held again.
+void Exchange::take_back() noexcept {
+  credited_ = request_sent_;
+  kept_.append(std::move(held_));
+  held_ = std::move(kept_);
 }
 
 bool Exchange::holding() const noexcept {
@@ -238,8 +268,7 @@ void Exchange::request_body(Slice body, End end) noexcept {
     return;
   }
   if (tunnel_ && n >= kTunnelBulkSlice && request_octets_ > kTunnelBulkAfter) request_bulk_ = true;
-  given_away_ |= n != 0;
-  origin_->send_body(std::move(body), end);
+  give(std::move(body), end);
 }
 
 /// From here on the origin's answer is what is waited for.
@@ -252,18 +281,15 @@ void Exchange::request_trailers(HeaderBlock&& trailers) noexcept {
   if (request_ == Flow::draining) request_ = Flow::ended;
   if (request_ != Flow::open) return;
   request_ended();
-  if (holding()) {
-    held_trailers_ = std::move(trailers);
-    has_held_trailers_ = true;
-  } else if (origin_ != nullptr) {
-    origin_->send_trailers(trailers);
-  }
+  held_trailers_ = std::move(trailers);
+  has_held_trailers_ = true;
+  if (!holding() && origin_ != nullptr) origin_->send_trailers(held_trailers_);
 }
 
 // ---- response -----------------------------------------------------------------------------------------
 
 void Exchange::interim(Head&& head) noexcept {
-  came_back_ = true;
+  came_back();
   if (phase_ != Phase::requested || client_ == nullptr || response_ != Flow::open) return;
   if (head.status == 100) wants_continue_ = false;
   // HTTP/1.0 has no interim responses (RFC 9110 §15.2).
@@ -272,8 +298,15 @@ void Exchange::interim(Head&& head) noexcept {
   client_->send_head(head, End::no);
 }
 
-void Exchange::response_head(Head&& head, End end) noexcept {
+/// No replay from here on.
+void Exchange::came_back() noexcept {
   came_back_ = true;
+  keeps_body_ = false;
+  kept_.clear();
+}
+
+void Exchange::response_head(Head&& head, End end) noexcept {
+  came_back();
   if (phase_ != Phase::requested || client_ == nullptr || response_ != Flow::open) return;
   phase_ = Phase::relaying;
   status_ = head.status;
@@ -331,6 +364,8 @@ void Exchange::response_trailers(HeaderBlock&& trailers) noexcept {
 
 /// The client has its whole response. The upload, if it still goes on, goes on by itself.
 void Exchange::response_ended() noexcept {
+  // Nothing comes of the request any more, whether or not the client ends its side.
+  if (refused_tunnel()) client_->reset(Fault::early_response);
   if (request_ != Flow::open || tunnel_) return;
   if (wants_continue_ && request_octets_ == 0) {
     // The client waits for a 100 that will not come and owes nobody its body (RFC 9110 §10.1.1).

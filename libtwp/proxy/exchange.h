@@ -83,16 +83,19 @@ class Exchange final : public StreamEvents, PoolWaiter, Timer, SpliceOwner {
   void choose_origin(bool replay) noexcept;
   void send_request(Stream& origin, bool reused) noexcept;
   void send_held() noexcept;
+  void give(Slice body, End end) noexcept;
   void request_body(Slice body, End end) noexcept;
   void request_ended() noexcept;
   void request_trailers(HeaderBlock&& trailers) noexcept;
   bool holding() const noexcept;
 
   // Response side.
+  void came_back() noexcept;
   void interim(Head&& head) noexcept;
   void response_head(Head&& head, End end) noexcept;
   void begin_tunnel() noexcept;
   void refuse_tunnel() noexcept;
+  bool refused_tunnel() const noexcept { return head_.is_connect() && !tunnel_ && response_ == Flow::ended; }
   void response_body(Slice body, End end) noexcept;
   void response_trailers(HeaderBlock&& trailers) noexcept;
   void response_ended() noexcept;
@@ -102,6 +105,7 @@ class Exchange final : public StreamEvents, PoolWaiter, Timer, SpliceOwner {
   void origin_gone(Fault why) noexcept;
   void origin_failed(Fault why, std::string_view detail) noexcept;
   bool may_replay(Fault why) const noexcept;
+  void take_back() noexcept;
   void answer(Fault why, std::string_view detail) noexcept;
   void send_answer(const Head& head, std::string_view body) noexcept;
   void cut_response(Fault why) noexcept;
@@ -130,10 +134,11 @@ class Exchange final : public StreamEvents, PoolWaiter, Timer, SpliceOwner {
   Flow response_ = Flow::open;
   Fault fault_ = Fault::none;
   bool tunnel_ = false;
-  bool replayed_ = false;
   bool reused_ = false;
   bool came_back_ = false;     // the origin has sent something
-  bool given_away_ = false;    // body octets have left this object
+  bool given_away_ = false;    // body octets have left this object for good
+  bool keeps_body_ = false;    // what is given to the origin is also put by for a replay
+  std::uint8_t replays_ = 0;
   bool wants_continue_ = false;  // Expect: 100-continue, and no 100 has been passed on
   bool has_held_trailers_ = false;
   bool over_ = false;
@@ -148,11 +153,13 @@ class Exchange final : public StreamEvents, PoolWaiter, Timer, SpliceOwner {
   Head head_;                      // the request's, edited; kept for a replay and for the record
   Chain held_;                     // body that came before there was an origin
   HeaderBlock held_trailers_;
+  Chain kept_;                     // body that the origin was given, while it may still say that it took none of it
   SpliceRelay* up_ = nullptr;      // client to origin
   SpliceRelay* down_ = nullptr;    // origin to client
 
   std::uint64_t request_octets_ = 0;
   std::uint64_t request_sent_ = 0;
+  std::uint64_t credited_ = 0;     // of the octets that a replay sends again: credit for these was given
   std::uint64_t response_octets_ = 0;
   Instant last_activity_ = kNever;
   std::uint16_t status_ = 0;
@@ -163,7 +170,7 @@ class Exchange final : public StreamEvents, PoolWaiter, Timer, SpliceOwner {
   Instant response_at_ = kNever;
   Address client_address_, local_address_, origin_address_;
   HttpVersion origin_version_;
-  std::string_view authority_, detail_;
+  std::string_view scheme_, authority_, detail_;
   struct ClientTls {
     bool on = false, resumed = false;
     std::string_view version, cipher, sni, subject;

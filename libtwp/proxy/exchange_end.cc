@@ -15,6 +15,9 @@ namespace {
 // closing it is cheaper for both.
 constexpr std::uint64_t kDrainUpTo = 64 * 1024;
 
+// How often a request is sent again that an origin has provably not processed.
+constexpr std::uint8_t kMaxReplays = 2;
+
 /// What a transport's fault means when it ends the client's stream.
 Fault as_client_fault(Fault why) noexcept {
   switch (why) {
@@ -44,7 +47,9 @@ Fault as_origin_fault(Fault why, bool begun) noexcept {
 void Exchange::client_gone(Fault why) noexcept {
   stop_relays(client_);
   client_ = nullptr;
-  if (why != Fault::none) note_fault(as_client_fault(why), {});
+  // Our own words for "the rest of the request is not needed", about a response that is whole.
+  const bool well = why == Fault::none || (why == Fault::early_response && refused_tunnel());
+  if (!well) note_fault(as_client_fault(why), {});
   // The session has answered a request that it could not go on reading; the record says with what.
   const std::uint16_t refused_with = info(why).http_status;
   if (status_ == 0 && refused_with / 100 == 4 && refused_with != 499) status_ = refused_with;
@@ -72,10 +77,11 @@ void Exchange::origin_gone(Fault why) noexcept {
 }
 
 bool Exchange::may_replay(Fault why) const noexcept {
-  if (replayed_ || came_back_ || given_away_ || client_ == nullptr || cluster_ == nullptr) return false;
+  if (came_back_ || given_away_ || client_ == nullptr || cluster_ == nullptr) return false;
   switch (info(why).retry) {
-    case Retry::always: return true;
-    case Retry::reused: return reused_ && (is_idempotent(head_.method) || !head_.protocol.empty());
+    // An origin that is being replaced may say it of a connection, and of the next one too.
+    case Retry::always: return replays_ < kMaxReplays;
+    case Retry::reused: return replays_ == 0 && reused_ && (is_idempotent(head_.method) || !head_.protocol.empty());
     case Retry::never: break;
   }
   return false;
@@ -89,7 +95,8 @@ void Exchange::origin_failed(Fault why, std::string_view detail) noexcept {
     answer(why, detail);
     return;
   }
-  replayed_ = true;
+  ++replays_;
+  take_back();
   phase_ = Phase::waiting;
   ++env_.counters.replays;
   choose_origin(true);
@@ -108,7 +115,7 @@ void Exchange::answer(Fault why, std::string_view detail) noexcept {
     cut_response(why);
     return;
   }
-  const GeneratedResponse made = generate_response(why, head_.method);
+  const GeneratedResponse made = generate_response(why, head_);
   send_answer(made.head, made.body);
 }
 
@@ -140,7 +147,8 @@ void Exchange::settle_upload() noexcept {
   if (request_ != Flow::open || client_ == nullptr) return;
   if (head_.is_connect()) {
     if (!tunnel_ && !head_.protocol.empty()) {
-      request_ = Flow::ended;  // a refused handshake has no body
+      request_ = Flow::ended;  // a refused handshake has no body, and its client need not say so
+      client_->reset(Fault::early_response);
       return;
     }
   } else if (head_.body.is_exact() && head_.body.n - std::min(request_octets_, head_.body.n) <= kDrainUpTo &&
@@ -212,7 +220,7 @@ void Exchange::on_timer() noexcept {
 void Exchange::expire() noexcept {
   if (client_ != nullptr && (phase_ == Phase::waiting || phase_ == Phase::requested)) {
     // Who is late? The client, when the origin has taken all that there was.
-    const bool client_late = request_ == Flow::open && request_sent_ == request_octets_ && held_.empty();
+    const bool client_late = request_ == Flow::open && request_sent_ == request_octets_ && held_.empty() && credited_ == 0;
     answer(client_late ? Fault::body_timeout : Fault::origin_timeout, {});
     arm();
     return;
@@ -261,7 +269,7 @@ void Exchange::report() noexcept {
   r.client_subject = client_tls_.subject;
   r.client_version = head_.version;
   r.method = head_.method_name;
-  r.scheme = head_.scheme;
+  r.scheme = scheme_;
   r.authority = authority_;
   r.path = head_.path;
   r.protocol = head_.protocol;
@@ -281,7 +289,7 @@ void Exchange::report() noexcept {
     r.origin_version = origin_version_;
   }
   r.reused = reused_;
-  r.replayed = replayed_;
+  r.replayed = replays_ != 0;
   env_.observer->on_exchange_done(r);
 }
 

@@ -6,10 +6,14 @@
 #include "base/ilist.h"
 #include "base/log.h"
 #include "h1/h1_session.h"
+#include "h2/h2_session.h"
+#include "net/sniff.h"
 #include "tls/tls_transport.h"
 
 namespace twp {
 namespace {
+
+constexpr Duration kDrainGrace = std::chrono::seconds(1);  // for a first request that crosses our decision to close
 
 /// Who asks clients for certificates wants to know who came without; other refusals are mostly the clients' business.
 LogLevel refusal_level(Fault why) noexcept {
@@ -22,7 +26,7 @@ class FrontImpl final : public Front, ListenHandler {
   FrontImpl(Worker& worker, const FrontOptions& options, TlsContext* tls, Acceptor& acceptor,
             const HttpLimits& limits) noexcept
       : worker_(worker), acceptor_(acceptor), limits_(limits), handshake_timeout_(options.handshake_timeout),
-        max_connections_(options.max_connections), limit_name_(options.limit_name), tls_(tls) {}
+        max_connections_(options.max_connections), limit_name_(options.limit_name), tls_(tls), http2_(options.http2) {}
   ~FrontImpl() override {
     listener_.reset();
     while (!connections_.empty()) delete &connections_.front();
@@ -38,6 +42,7 @@ class FrontImpl final : public Front, ListenHandler {
 
   const Address& address() const noexcept override { return address_; }
   void set_tls(TlsContext* tls) noexcept override { tls_ = tls; }
+  void set_http2(bool on) noexcept override { http2_ = on; }
   void drain() noexcept override;
   void close() noexcept override;
   std::size_t connections() const noexcept override { return stats_.open; }
@@ -46,34 +51,45 @@ class FrontImpl final : public Front, ListenHandler {
 
  private:
   /// From accept to the end of the session.
-  class Connection final : public TransportHandler, public SessionOwner, public IListHook<> {
+  class Connection final : public TransportHandler, public SessionOwner, public SniffHandler, public IListHook<> {
    public:
     Connection(FrontImpl& front, TlsContext* tls) noexcept : front_(front), tls_(tls) {}
 
     void start(std::unique_ptr<Transport> transport) noexcept {
+      if (tls_ == nullptr && front_.http2_) {
+        sniffer_ = std::make_unique<Sniffer>(front_.worker_, std::move(transport), *this,
+                                             SniffTimes{front_.limits_.keep_alive_timeout, front_.limits_.head_timeout});
+        return;
+      }
       if (tls_ == nullptr) {
-        serve(std::move(transport));
+        serve(std::move(transport), false, {});
         return;
       }
       transport_ = make_tls_server(front_.worker_, std::move(transport), *tls_, front_.handshake_timeout_);
       transport_->set_handler(this);
     }
     void drain() noexcept {
-      if (session_ != nullptr) session_->drain();  // a handshake is drained when it has become a session
+      // A handshake is drained when it has become a session.
+      if (session_ != nullptr) session_->drain();
+      else if (sniffer_ != nullptr) sniffer_->drain(kDrainGrace);
     }
     void close() noexcept {
       if (session_ != nullptr) {
         session_->close(Fault::shutdown);
         return;
       }
-      transport_->close(Fault::shutdown);
+      if (sniffer_ != nullptr) sniffer_->close(Fault::shutdown);
+      else transport_->close(Fault::shutdown);
       front_.remove(*this);
     }
     const TlsContext* tls() const noexcept { return tls_; }
 
    private:
     // TransportHandler: only while there is no session
-    void on_open(Transport&) noexcept override { serve(std::move(transport_)); }
+    void on_open(Transport& t) noexcept override {
+      const bool http2 = t.peer().alpn == "h2";  // before the move
+      serve(std::move(transport_), http2, {});
+    }
     void on_ready(Transport&, bool, bool) noexcept override {}
     void on_open_failed(Transport&, Fault why, std::string_view detail) noexcept override {
       ++front_.stats_.handshake_failures;
@@ -85,15 +101,28 @@ class FrontImpl final : public Front, ListenHandler {
     void on_capacity(Session&) noexcept override {}
     void on_session_gone(Session&, Fault) noexcept override { front_.remove(*this); }
 
-    /// The protocol that ALPN chose; without ALPN it is HTTP/1.
-    void serve(std::unique_ptr<Transport> transport) noexcept {
-      session_ = make_h1_server(front_.worker_, std::move(transport), front_.acceptor_, *this, front_.limits_);
-      if (front_.draining_) session_->drain();
+    // SniffHandler
+    void on_sniffed(Sniffer& s, Sniffed which, Chain first) noexcept override {
+      auto transport = s.take_transport();
+      front_.worker_.retire(std::move(sniffer_));
+      serve(std::move(transport), which == Sniffed::http2, std::move(first));
+    }
+    void on_sniff_ended(Sniffer&) noexcept override {
+      front_.worker_.retire(std::move(sniffer_));
+      front_.remove(*this);
+    }
+
+    void serve(std::unique_ptr<Transport> transport, bool http2, Chain first) noexcept {
+      FrontImpl& f = front_;
+      session_ = http2 ? make_h2_server(f.worker_, std::move(transport), f.acceptor_, *this, f.limits_, std::move(first))
+                       : make_h1_server(f.worker_, std::move(transport), f.acceptor_, *this, f.limits_, std::move(first));
+      if (f.draining_) session_->drain();
     }
 
     FrontImpl& front_;
     TlsContext* const tls_;
     std::unique_ptr<Transport> transport_;  // handshaking
+    std::unique_ptr<Sniffer> sniffer_;      // or waiting for the first octets
     std::unique_ptr<Session> session_;
   };
 
@@ -111,6 +140,7 @@ class FrontImpl final : public Front, ListenHandler {
   const std::size_t max_connections_;
   const std::string_view limit_name_;
   TlsContext* tls_;
+  bool http2_;
   Address address_;
   std::unique_ptr<Listener> listener_;
   IList<Connection> connections_;
@@ -162,6 +192,14 @@ bool FrontImpl::uses(const TlsContext& tls) const noexcept {
 }
 
 }  // namespace
+
+std::vector<std::string> server_alpn(bool http2) {
+  std::vector<std::string> out;
+  if (http2) out.emplace_back("h2");
+  out.emplace_back("http/1.1");
+  out.emplace_back("http/1.0");
+  return out;
+}
 
 Result<std::unique_ptr<Front>> Front::open(Worker& worker, const FrontOptions& options, TlsContext* tls,
                                            Acceptor& acceptor, const HttpLimits& limits) {

@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "event/worker.h"
@@ -19,6 +21,7 @@ struct FrontOptions {
   Address at;
   ListenOptions listen;
   Duration handshake_timeout = std::chrono::seconds(10);
+  bool http2 = true;                ///< cleartext: look for the preface of HTTP/2; over TLS the context's ALPN decides
   std::size_t max_connections = 0;  ///< on this worker; 0: no limit of our own
   std::string_view limit_name = "limits.max_connections";  ///< what a refusal's log line calls that limit; static text
 };
@@ -31,8 +34,12 @@ struct FrontStats {
   std::size_t open = 0;                  ///< connections now, handshakes included
 };
 
+/// What a TLS listener offers by ALPN, in its order of preference. An HTTP/1.0 client has an id of its own (RFC 7301 §6).
+std::vector<std::string> server_alpn(bool http2);
+
 /// Accepts connections, handshakes TLS, makes the right server session for each and hands its streams to the
-/// Acceptor. Owns its sessions.
+/// Acceptor. Owns its sessions. Over TLS the protocol is the one that ALPN chose; in cleartext it is told from the first
+/// octets, so that HTTP/1 and HTTP/2 with prior knowledge (RFC 9113 §3.3) share a port.
 class Front {
  public:
   /// `tls` null: cleartext. `acceptor`, `limits` and `*tls` outlive the front.
@@ -44,6 +51,8 @@ class Front {
   /// New connections use this context from now on (certificate reload); the old one must live until sessions
   /// made with it are gone.
   virtual void set_tls(TlsContext* tls) noexcept = 0;
+  /// The same for FrontOptions::http2.
+  virtual void set_http2(bool on) noexcept = 0;
   /// Stops accepting, lets sessions finish what is in flight, closes idle ones.
   virtual void drain() noexcept = 0;
   /// Ends every session now.

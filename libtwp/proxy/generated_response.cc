@@ -12,6 +12,8 @@ struct Texts {
   std::string body;
   std::string length;
   std::string proxy_status;
+  std::string grpc_status;
+  std::string grpc_message;
 };
 
 /// Made once for every row of fault.def; read-only afterwards.
@@ -26,6 +28,9 @@ const Texts& texts(Fault why) {
       out[i].length = std::to_string(out[i].body.size());
       out[i].proxy_status = "twp; error=" + std::string(proxy_error_type(static_cast<Fault>(i))) + "; details=\"" +
                             std::string(row.log_word) + '"';
+      out[i].grpc_status = std::to_string(grpc_status(static_cast<Fault>(i)));
+      // Printable ASCII without '%' needs no encoding.
+      out[i].grpc_message = out[i].body.substr(0, out[i].body.size() - 1);
     }
     return out;
   }();
@@ -47,6 +52,7 @@ std::string_view proxy_error_type(Fault why) noexcept {
     case Fault::shutdown: return "destination_unavailable";
     case Fault::origin_closed:
     case Fault::origin_reset:
+    case Fault::origin_stream_reset:
     case Fault::origin_refused_stream: return "connection_terminated";
     case Fault::origin_truncated: return "http_response_incomplete";
     case Fault::origin_bad_head:
@@ -56,6 +62,7 @@ std::string_view proxy_error_type(Fault why) noexcept {
     case Fault::tls_handshake:
     case Fault::tls_no_protocol:
     case Fault::tls_truncated: return "tls_protocol_error";
+    case Fault::origin_no_tunnel: return "http_upgrade_failed";
     case Fault::tls_verify: return "tls_certificate_error";
     case Fault::loop_detected: return "proxy_loop_detected";
     case Fault::not_found: return "destination_not_found";
@@ -65,9 +72,54 @@ std::string_view proxy_error_type(Fault why) noexcept {
   return info(why).http_status / 100 == 4 ? "http_request_error" : "proxy_internal_error";
 }
 
-GeneratedResponse generate_response(Fault why, Method method) {
+bool is_grpc(const Head& request) noexcept {
+  constexpr std::string_view kType = "application/grpc";
+  if (!request.fields.has(HeaderId::content_type)) return false;
+  const std::string_view type = request.fields.get(HeaderId::content_type);
+  return istarts_with(type, kType) && (type.size() == kType.size() || std::string_view("+-; ").find(type[kType.size()]) != std::string_view::npos);
+}
+
+unsigned grpc_status(Fault why) noexcept {
+  enum : unsigned { unknown = 2, deadline_exceeded = 4, permission_denied = 7, resource_exhausted = 8, unimplemented = 12, internal = 13, unavailable = 14 };
+  if (why == Fault::connect_timeout) return unavailable;  // not the call's time ran out: nobody is there
+  switch (info(why).http_status) {
+    case 400:
+    case 500:
+    case 508: return internal;
+    case 403: return permission_denied;
+    case 404:
+    case 405:
+    case 501: return unimplemented;
+    case 408:
+    case 504: return deadline_exceeded;
+    case 413:
+    case 414:
+    case 431: return resource_exhausted;
+    case 421:
+    case 502:
+    case 503: return unavailable;
+    default: return unknown;
+  }
+}
+
+namespace {
+
+GeneratedResponse trailers_only(const Texts& t, const Head& request) {
+  GeneratedResponse out{Head::response(200), {}};
+  HeaderBlock& fields = out.head.fields;
+  fields.add(HeaderId::content_type, request.fields.get(HeaderId::content_type));
+  fields.add_view(HeaderId::grpc_status, "Grpc-Status", t.grpc_status);
+  fields.add_view(HeaderId::grpc_message, "Grpc-Message", t.grpc_message);
+  fields.add_view(HeaderId::other, "Proxy-Status", t.proxy_status);
+  return out;
+}
+
+}  // namespace
+
+GeneratedResponse generate_response(Fault why, const Head& request) {
   const FaultInfo& row = info(why);
   const Texts& t = texts(why);
+  if (is_grpc(request)) return trailers_only(t, request);
   GeneratedResponse out{Head::response(row.http_status), {}};
   HeaderBlock& fields = out.head.fields;
   fields.add_view(HeaderId::content_type, "Content-Type", "text/plain; charset=utf-8");
@@ -77,7 +129,7 @@ GeneratedResponse generate_response(Fault why, Method method) {
   // RFC 9110 §15.5.6 wants Allow; CONNECT is what is refused.
   if (row.http_status == 405)
     fields.add_view(HeaderId::allow, "Allow", "GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH");
-  if (method != Method::head) {
+  if (request.method != Method::head) {
     out.body = t.body;
     out.head.body = BodySize::exactly(t.body.size());
   }

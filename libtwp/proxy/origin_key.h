@@ -15,7 +15,7 @@ struct OriginKey {
   std::uint16_t port = 0;
   bool tls = false;
   bool verify = true;
-  std::string http;         ///< protocol asked for: "h1"
+  std::string http;         ///< protocol asked for: "h1", "h2", "auto"
   std::string sni;
   std::string verify_name;
   std::string tls_files;    ///< CA, certificate and key with their state on disk

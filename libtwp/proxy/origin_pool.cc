@@ -34,6 +34,7 @@ class OriginPool::Connection final : public SessionOwner,
   std::unique_ptr<Dial> dial;
   std::unique_ptr<Session> session;
   Instant idle_since = kNever;
+  std::uint64_t number = 0;  ///< in the order of opening
   unsigned active = 0;   ///< streams of the session, as counted in the pool
   bool used = false;     ///< has carried a request
   bool idle = false;
@@ -53,7 +54,8 @@ void OriginPool::EmptyTask::run() noexcept {
 
 OriginPool::OriginPool(Worker& worker, Connector& connector, const DialTarget& target, const PoolLimits& limits,
                        Counters& counters, PoolOwner* owner)
-    : worker_(worker), connector_(connector), target_(target), limits_(limits), counters_(counters), owner_(owner) {}
+    : worker_(worker), connector_(connector), target_(target), limits_(limits), counters_(counters), owner_(owner),
+      expected_(twp::expected_streams(target)) {}
 
 OriginPool::~OriginPool() {
   shut_down_ = true;
@@ -65,20 +67,23 @@ OriginPool::~OriginPool() {
 
 OriginPool::Result OriginPool::acquire(StreamEvents& events, PoolWaiter& waiter, Reuse reuse) noexcept {
   if (shut_down_) return {nullptr, Fault::shutdown, false};
-  // Nobody waits while a connection is available: whoever makes one available serves the queue first.
-  if (reuse == Reuse::yes && !available_.empty()) {
+  if (reuse == Reuse::no && connections_ >= limits_.max_connections) close_oldest_idle();
+  // Where no connection may be opened any other is better than none.
+  const bool fresh = reuse == Reuse::no && may_dial();
+  // Nobody waits for a connection that is available: whoever makes one available serves the queue first.
+  if (!fresh && !available_.empty()) {
     Connection& c = available_.front();
     Result result;
     result.stream = open_on(c, events, result.reused);
     if (result.stream != nullptr) return result;
   }
-  if (reuse == Reuse::no && connections_ >= limits_.max_connections) close_oldest_idle();
   if (waiting_ >= limits_.max_queue) {
     ++counters_.queue_full;
     return {nullptr, Fault::queue_full, false};
   }
   waiter.pool_ = this;
   waiter.events_ = &events;
+  waiter.after_ = fresh ? opened_ : 0;
   waiter.deadline_ = worker_.now() + static_cast<Instant>(limits_.queue_timeout.count());
   waiters_.push_back(waiter);
   ++waiting_;
@@ -96,17 +101,21 @@ void OriginPool::cancel(PoolWaiter& waiter) noexcept {
   --counters_.waiting;
 }
 
-PoolWaiter& OriginPool::pop_waiter() noexcept {
-  PoolWaiter& w = waiters_.pop_front();
-  w.pool_ = nullptr;
-  --waiting_;
-  --counters_.waiting;
+/// Out of the queue.
+PoolWaiter& OriginPool::take_waiter(PoolWaiter& w) noexcept {
+  cancel(w);
   return w;
+}
+
+/// Who waits longest of those for whom `c` will do.
+PoolWaiter* OriginPool::waiter_for(const Connection& c) noexcept {
+  return waiters_.find([&](const PoolWaiter& w) { return w.after_ < c.number; });
 }
 
 void OriginPool::fail_waiters(Fault why, const std::string& detail) noexcept {
   // Who fails may come back at once; only those that wait now are meant.
-  for (std::size_t n = waiting_; n != 0 && !waiters_.empty(); --n) pop_waiter().on_pool_failed(why, detail);
+  for (std::size_t n = waiting_; n != 0 && !waiters_.empty(); --n)
+    take_waiter(waiters_.front()).on_pool_failed(why, detail);
 }
 
 Stream* OriginPool::open_on(Connection& c, StreamEvents& events, bool& reused) noexcept {
@@ -144,18 +153,27 @@ void OriginPool::capacity_changed(Connection& c) noexcept {
   const unsigned active = c.session->active();
   active_ -= c.active - std::min(active, c.active);
   c.active = std::min(active, c.active);
+  learn(*c.session);
   if (c.session->capacity() == 0) {
     c.IListHook<AvailableTag>::unlink();
     set_idle(c, false);
-    return;
+  } else {
+    serve(c);
   }
-  serve(c);
+  dial_for_waiters();  // it may carry fewer than was expected, or none any more
+}
+
+/// A session with room says how much there is in all; one without may be full or going.
+void OriginPool::learn(const Session& s) noexcept {
+  if (const unsigned room = s.capacity(); room != 0) expected_ = std::size_t{room} + s.active();
 }
 
 /// `c` has room: whoever waits longest gets it, or it becomes available.
 void OriginPool::serve(Connection& c) noexcept {
-  while (!waiters_.empty() && c.session->capacity() != 0) {
-    PoolWaiter& w = pop_waiter();
+  while (c.session->capacity() != 0) {
+    PoolWaiter* const next = waiter_for(c);
+    if (next == nullptr) break;
+    PoolWaiter& w = take_waiter(*next);
     bool reused = false;
     Stream* stream = open_on(c, *w.events_, reused);
     if (stream == nullptr) {
@@ -177,7 +195,13 @@ void OriginPool::serve(Connection& c) noexcept {
 }
 
 void OriginPool::dial_for_waiters() noexcept {
-  while (!shut_down_ && !redial_timer_.armed() && dialing_ < waiting_ && connections_ < limits_.max_connections) start_dial();
+  while (!shut_down_ && !redial_timer_.armed() && !all_have_a_dial() && may_dial()) start_dial();
+}
+
+/// Who may get a place on a connection that works waits better for that than for one failing dial after the other.
+bool OriginPool::may_dial() const noexcept {
+  if (connections_ >= limits_.max_connections) return false;
+  return expected_ == 1 || connections_ == 0 || !backing_off();
 }
 
 void OriginPool::start_dial() noexcept {
@@ -194,9 +218,12 @@ void OriginPool::dial_done(Connection& c, std::unique_ptr<Session> session) noex
   --dialing_;
   worker_.retire(std::move(c.dial));
   c.session = std::move(session);
+  c.number = ++opened_;
   failures_ = 0;
   down_until_ = kNever;
+  learn(*c.session);
   serve(c);
+  dial_for_waiters();
 }
 
 void OriginPool::dial_failed(Connection& c, Fault fault, const std::string& detail) noexcept {
@@ -217,13 +244,26 @@ void OriginPool::dial_failed(Connection& c, Fault fault, const std::string& deta
   }
   remove(c);
   // One failed dial is the failure of the one that waits longest: others may yet get a connection, but they
-  // are not made to wait for one dial after the other when nothing at all is connected.
+  // are not made to wait for one dial after the other when nothing at all is connected. Where many share a connection,
+  // those that are open serve the queue, within its deadline.
   if (waiters_.empty()) return;
   if (connections_ == 0)
     fail_waiters(fault, detail);
+  else if (expected_ == 1)
+    take_waiter(waiters_.front()).on_pool_failed(fault, detail);
   else
-    pop_waiter().on_pool_failed(fault, detail);
+    serve_from_old();
   dial_for_waiters();
+}
+
+/// No new connection can be had: whoever waited for one takes what there is.
+void OriginPool::serve_from_old() noexcept {
+  waiters_.for_each([](PoolWaiter& w) { w.after_ = 0; });
+  for (std::size_t n = available_.size(); n != 0 && !waiters_.empty() && !available_.empty(); --n) {
+    Connection& c = available_.front();
+    c.IListHook<AvailableTag>::unlink();
+    serve(c);
+  }
 }
 
 void OriginPool::remove(Connection& c) noexcept {
@@ -284,9 +324,9 @@ void OriginPool::close_expired() noexcept {
 void OriginPool::expire_waiters() noexcept {
   const Instant now = worker_.now();
   // A waiter with a dial of its own is bounded by the dial's time.
-  while (waiting_ > dialing_ && !waiters_.empty() && waiters_.front().deadline_ <= now) {
+  while (!all_have_a_dial() && !waiters_.empty() && waiters_.front().deadline_ <= now) {
     ++counters_.queue_timeouts;
-    pop_waiter().on_pool_failed(Fault::queue_timeout, target_.host + ": no connection became free in time");
+    take_waiter(waiters_.front()).on_pool_failed(Fault::queue_timeout, target_.host + ": no connection became free in time");
   }
   if (waiters_.empty()) return;
   const Instant at = waiters_.front().deadline_;

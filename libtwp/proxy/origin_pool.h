@@ -37,6 +37,7 @@ class PoolQueued : public IListHook<PoolWaiterTag> {
   OriginPool* pool_ = nullptr;
   StreamEvents* events_ = nullptr;
   Instant deadline_ = kNever;
+  std::uint64_t after_ = 0;  // only a connection that was opened as a later one than this will do
 };
 
 /// A request that waits for a connection. Takes itself out of the queue when destroyed or on cancel().
@@ -69,9 +70,14 @@ class PoolOwner {
   ~PoolOwner() = default;
 };
 
-/// Invariants: a dial is started only while fewer dials than waiters are in flight; connections (open and
-/// being opened) never exceed max_connections; waiters are served in the order they came. When the process is out of
-/// descriptors they wait for a connection that becomes free, or for descriptors, as at max_connections.
+/// How many requests a connection can carry at once is what its session says; until one has, `expected_streams` of the
+/// target. A connection that is in use and has room takes the next request, so that there are only as many as are needed;
+/// one that is going (GOAWAY, Connection: close) takes none.
+///
+/// Invariants: a dial is started only when those in flight are not expected to carry all waiters; connections (open and
+/// being opened) never exceed max_connections; waiters are served in the order they came, but for those that need a
+/// connection opened after they came. When the process is out of descriptors they wait for a connection that becomes free, or
+/// for descriptors, as at max_connections.
 class OriginPool {
  public:
   /// `target`, `counters`, `connector` and `owner` outlive the pool.
@@ -111,6 +117,8 @@ class OriginPool {
   std::size_t dialing() const noexcept { return dialing_; }
   std::size_t waiting() const noexcept { return waiting_; }
   std::size_t idle() const noexcept { return idle_; }
+  /// Streams that the next connection is expected to carry at once.
+  std::size_t expected_streams() const noexcept { return expected_; }
 
  private:
   class Connection;
@@ -139,7 +147,9 @@ class OriginPool {
 
   Stream* open_on(Connection& c, StreamEvents& events, bool& reused) noexcept;
   void capacity_changed(Connection& c) noexcept;
+  void learn(const Session& s) noexcept;
   void serve(Connection& c) noexcept;
+  void serve_from_old() noexcept;
   void set_idle(Connection& c, bool idle) noexcept;
   void dial_for_waiters() noexcept;
   void start_dial() noexcept;
@@ -147,7 +157,10 @@ class OriginPool {
   void dial_failed(Connection& c, Fault fault, const std::string& detail) noexcept;
   void remove(Connection& c) noexcept;
   void session_gone(Connection& c) noexcept;
-  PoolWaiter& pop_waiter() noexcept;
+  PoolWaiter& take_waiter(PoolWaiter& w) noexcept;
+  PoolWaiter* waiter_for(const Connection& c) noexcept;
+  bool may_dial() const noexcept;
+  bool all_have_a_dial() const noexcept { return waiting_ <= dialing_ * expected_; }
   void fail_waiters(Fault why, const std::string& detail) noexcept;
   void close_oldest_idle() noexcept;
   void close_expired() noexcept;
@@ -164,6 +177,8 @@ class OriginPool {
   IList<Connection, AvailableTag> available_;  // front: used last, so that the rest can age and close
   IList<PoolWaiter, PoolWaiterTag> waiters_;
   std::size_t connections_ = 0, dialing_ = 0, waiting_ = 0, idle_ = 0, active_ = 0;
+  std::uint64_t opened_ = 0;  // connections that were ever opened
+  std::size_t expected_ = 1;  // streams of one connection
   Instant down_until_ = kNever;
   unsigned failures_ = 0;  // in a row
   bool shut_down_ = false;

@@ -9,7 +9,8 @@ PoolSet::~PoolSet() = default;
 
 /// What makes two client contexts equal.
 std::string PoolSet::tls_key(const Snapshot& snapshot, std::size_t cluster) {
-  return snapshot.clusters()[cluster].tls_files + (snapshot.config().clusters[cluster].insecure ? "insecure;" : "verify;") +
+  const config::Cluster& c = snapshot.config().clusters[cluster];
+  return snapshot.clusters()[cluster].tls_files + (c.insecure ? "insecure;" : "verify;") + c.http + ';' +
          snapshot.config().key_log;
 }
 
@@ -24,6 +25,7 @@ Result<void> PoolSet::prepare(const Snapshot& snapshot) {
     options.verify = !snapshot.config().clusters[i].insecure;
     options.identity = cluster.identity;
     options.key_log_file = snapshot.config().key_log;
+    options.alpn = client_alpn(snapshot.config().clusters[i].http);
     auto context = TlsContext::client(options);
     if (!context) {
       drop_unused_tls();
@@ -61,7 +63,7 @@ OriginPool& PoolSet::lease(const Snapshot& snapshot, std::size_t cluster, const 
                 origin.port,
                 origin.tls,
                 !c.insecure,
-                c.http,
+                origin.http,
                 origin.tls ? c.sni : "",
                 origin.tls ? c.verify_name : "",
                 origin.tls ? tls_key(snapshot, cluster) : "",
@@ -83,7 +85,7 @@ OriginPool& PoolSet::lease(const Snapshot& snapshot, std::size_t cluster, const 
   t.host = origin.host;
   t.port = origin.port;
   t.tls = origin.tls;
-  t.http = c.http;
+  t.http = origin.http;
   t.sni = key.sni;
   t.verify_name = key.verify_name;
   t.tcp = {snapshot.config().tcp.congestion, snapshot.clusters()[cluster].source};

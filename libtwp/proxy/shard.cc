@@ -29,6 +29,10 @@ void set_limits(HttpLimits& out, const config::Config& c) noexcept {
   out.stream_window = c.limits.stream_window;
   out.max_interim = c.limits.max_interim;
   out.min_body_rate = c.limits.min_body_rate;
+  out.h2_max_streams = c.limits.h2_max_streams;
+  out.h2_connection_window = c.limits.h2_connection_window;
+  out.h2_glitch_burst = c.limits.h2_glitch_burst;
+  out.h2_glitch_rate = c.limits.h2_glitch_rate;
   out.head_timeout = c.timeouts.head;
   out.keep_alive_timeout = c.timeouts.keep_alive;
   out.stream_idle_timeout = c.timeouts.stream_idle;
@@ -65,6 +69,7 @@ class ShardImpl final : public Shard, Acceptor, Connector, GenerationOwner, Time
  private:
   struct Listening {
     std::string url;
+    bool http2 = true;
     std::unique_ptr<TlsContext> tls;
     std::unique_ptr<Front> front;
   };
@@ -135,6 +140,7 @@ Result<std::unique_ptr<TlsContext>> ShardImpl::server_tls(const Snapshot& snapsh
   options.ciphersuites = settings.ciphersuites;
   options.groups = settings.groups;
   options.key_log_file = snapshot.config().key_log;
+  options.alpn = server_alpn(snapshot.config().listeners[listener].http2);
   options.ticket_keys = snapshot.secrets().ticket_keys;
   return TlsContext::server(options);
 }
@@ -159,6 +165,7 @@ Result<std::vector<ShardImpl::Listening>> ShardImpl::open_listeners(const Snapsh
   for (std::size_t i = 0; i < c.listeners.size(); ++i) {
     Listening l;
     l.url = c.listeners[i].url;
+    l.http2 = c.listeners[i].http2;
     auto tls = server_tls(snapshot, i);
     if (!tls) return std::unexpected(tls.error());
     l.tls = std::move(*tls);
@@ -169,6 +176,7 @@ Result<std::vector<ShardImpl::Listening>> ShardImpl::open_listeners(const Snapsh
       options.listen.tcp.congestion = c.tcp.congestion;
       options.handshake_timeout = c.timeouts.tls_handshake;
       options.max_connections = connections_per_worker(c);
+      options.http2 = l.http2;
       auto front = Front::open(worker_, options, l.tls.get(), *this, limits_);
       if (!front) return std::unexpected(front.error());
       l.front = std::move(*front);
@@ -184,6 +192,7 @@ void ShardImpl::take_listeners(std::vector<Listening> next) {
     const auto kept = std::ranges::find(listening_, l.url, &Listening::url);
     l.front = std::move(kept->front);
     l.front->set_tls(l.tls.get());
+    l.front->set_http2(l.http2);
     if (kept->tls != nullptr) old_tls_.push_back(std::move(kept->tls));
     listening_.erase(kept);
   }

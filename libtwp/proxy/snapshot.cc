@@ -53,6 +53,9 @@ Result<Snapshot::Cluster> prepare_cluster(const config::Cluster& from) {
     origin.host = url->host;
     origin.port = url->port;
     origin.tls = url->encrypted();
+    // The scheme is the origin's own word; without TLS nothing is there to choose by.
+    const bool h2c = url->scheme == config::Scheme::h2c;
+    origin.http = h2c ? "h2" : from.http == "auto" && !origin.tls ? "h1" : from.http;
     origin.weight = o.weight;
     origin.authority = url->authority();
     origin.label = (url->is_ipv6_literal ? '[' + url->host + ']' : url->host) + ':' + std::to_string(url->port);

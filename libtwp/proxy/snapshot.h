@@ -33,6 +33,7 @@ class Snapshot {
     std::string host;       ///< without brackets
     std::uint16_t port = 0;
     bool tls = false;
+    std::string http;       ///< protocol of its sessions, as DialTarget::http
     unsigned weight = 1;
     std::string authority;  ///< host[:port] as a Host field; no port when it is the scheme's own
     std::string label;      ///< "host:port", for logs

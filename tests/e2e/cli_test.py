@@ -192,7 +192,7 @@ class Usage(Case):
                 (base + ["--set", "limits.max_head=1"], "limits.max_head: expected a size from 256 to 16MiB"),
                 (base + ["--drain-timeout", "5"], "timeouts.drain: expected a duration"),
                 (base + ["--admin", "http://0.0.0.0:0"], "the admin listener must be on a loopback address"),
-                (base + ["--origin-http", "h9"], "cluster.http: expected one of h1, found 'h9'"),
+                (base + ["--origin-http", "h9"], "cluster.http: expected one of h1, h2, auto, found 'h9'"),
                 (base + ["--origin-ca", "/nonexistent"], "cluster[0].ca: '/nonexistent': cannot read: No such file"),
                 (base + ["--access-log", "/nonexistent/log"], "access_log.file: '/nonexistent/log'")):
             self.assert_fails(command("reverse", *args), 2, part)

@@ -2,14 +2,10 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 
 #include "base/log.h"
-#include "certs/authority.h"
-#include "certs/key.h"
-#include "certs/leaf.h"
-#include "certs/pem.h"
 #include "config/validate.h"
+#include "support/test_pki.h"
 
 namespace twp::test {
 namespace {
@@ -25,42 +21,15 @@ T must(Result<T> r) {
   if constexpr (!std::is_void_v<T>) return std::move(*r);
 }
 
-/// A CA and one leaf for the loopback address, made once and removed at the end of the process.
-struct Pki {
-  Pki() {
-    char name[] = "/tmp/twp-matrix-XXXXXX";
-    if (mkdtemp(name) == nullptr) fatal("cannot make a directory");
-    dir = name;
-    const auto authority = must(certs::Authority::create(dir, {}, certs::Overwrite::no));
-    const auto issuer = must(certs::Issuer::create(authority));
-    const std::vector<certs::Name> names{must(certs::parse_name("127.0.0.1")), must(certs::parse_name("a.test"))};
-    const auto leaf = must(issuer.issue(names));
-    must(certs::write_pair(key(), must(certs::key_to_pem(issuer.leaf_key())), cert(), must(certs::to_pem(leaf.get())),
-                           certs::Overwrite::no));
-  }
-  ~Pki() {
-    std::error_code ignored;
-    std::filesystem::remove_all(dir, ignored);
-  }
-  std::string ca() const { return dir + "/ca.pem"; }
-  std::string cert() const { return dir + "/leaf.pem"; }
-  std::string key() const { return dir + "/leaf-key.pem"; }
-  std::string dir;
-};
-
-const Pki& pki() {
-  static const Pki made;
-  return made;
-}
-
 }  // namespace
 
-PairRig::PairRig(const Pair& pair) : resolver_(worker, {}) {
+PairRig::PairRig(const Pair& p) : pair(p), resolver_(worker, {}) {
   set_log_level(LogLevel::error);
   if (pair.origin.tls) {
     TlsServerOptions o;
-    o.identities.push_back(must(TlsIdentity::load(pki().cert(), pki().key())));
+    o.identities.push_back(must(TlsIdentity::load(test_pki().cert, test_pki().key)));
     o.ticket_keys = TlsTicketKeys::random();
+    o.alpn = client_alpn(pair.origin.http);  // this wire and no other
     origin_tls_ = must(TlsContext::server(o));
   }
   FrontOptions at;
@@ -72,8 +41,8 @@ PairRig::PairRig(const Pair& pair) : resolver_(worker, {}) {
   listener.url = pair.client.tls ? "https://127.0.0.1:0" : "http://127.0.0.1:0";
   if (pair.client.tls) {
     listener.tls.emplace();
-    listener.tls->cert = {pki().cert()};
-    listener.tls->key = {pki().key()};
+    listener.tls->cert = {test_pki().cert};
+    listener.tls->key = {test_pki().key};
   }
   c.listeners.push_back(std::move(listener));
   config::Cluster cluster;
@@ -81,7 +50,7 @@ PairRig::PairRig(const Pair& pair) : resolver_(worker, {}) {
   cluster.http = pair.origin.http;
   cluster.origins.push_back(
       {(pair.origin.tls ? "https://127.0.0.1:" : "http://127.0.0.1:") + std::to_string(front->address().port()), 1});
-  if (pair.origin.tls) cluster.ca = pki().ca();
+  if (pair.origin.tls) cluster.ca = test_pki().ca;
   c.clusters.push_back(std::move(cluster));
   config::Route route;
   route.cluster = "origin";
@@ -91,7 +60,8 @@ PairRig::PairRig(const Pair& pair) : resolver_(worker, {}) {
 
   if (pair.client.tls) {
     TlsClientOptions o;
-    o.ca_file = pki().ca();
+    o.ca_file = test_pki().ca;
+    o.alpn = client_alpn(pair.client.http);
     client_tls_ = must(TlsContext::client(o));
   }
   target_.host = "127.0.0.1";
@@ -138,6 +108,10 @@ Recorder& PairRig::open() {
 
 Recorder& PairRig::request(Method method, std::string_view path, std::string_view text) {
   Recorder& r = open();
+  return send(r, method, path, text);
+}
+
+Recorder& PairRig::send(Recorder& r, Method method, std::string_view path, std::string_view text) {
   Head h = Head::request(method, target_.tls ? "https" : "http", "a.test", path,
                          text.empty() ? BodySize::none() : BodySize::exactly(text.size()));
   if (!text.empty()) h.fields.add("content-length", std::to_string(text.size()));

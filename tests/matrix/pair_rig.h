@@ -18,13 +18,14 @@ namespace twp::test {
 
 class PairRig final : DialHandler {
  public:
-  explicit PairRig(const Pair& pair);
+  explicit PairRig(const Pair& p);
   ~PairRig();
 
   /// A stream to the proxy, on the open session or a new one; waits for the connection.
   Recorder& open();
   /// Sends a whole request with `text` as its body, if any.
   Recorder& request(Method method, std::string_view path, std::string_view text = {});
+  Recorder& send(Recorder& r, Method method, std::string_view path, std::string_view text = {});
   bool until(const std::function<bool()>& done, Duration limit = std::chrono::seconds(10)) {
     return run_until(worker, done, limit);
   }
@@ -32,6 +33,7 @@ class PairRig final : DialHandler {
     return until([this] { return shard->counters().exchanges_active == 0; });
   }
 
+  const Pair& pair;
   Worker worker;
   HttpLimits limits;
   RecordingAcceptor origin;          ///< its streams are the requests that reached the origin

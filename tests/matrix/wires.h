@@ -18,8 +18,8 @@ struct Wire {
 
 inline constexpr Wire kH1c{"h1c", "h1", false, true};
 inline constexpr Wire kH1{"h1", "h1", true, true};
-inline constexpr Wire kH2c{"h2c", "h2", false, false};
-inline constexpr Wire kH2{"h2", "h2", true, false};
+inline constexpr Wire kH2c{"h2c", "h2", false, true};
+inline constexpr Wire kH2{"h2", "h2", true, true};
 inline constexpr Wire kH3{"h3", "h3", true, false};
 
 struct Pair {

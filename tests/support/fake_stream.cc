@@ -108,6 +108,16 @@ unsigned FakeSession::active() const noexcept {
 
 unsigned FakeSession::capacity() const noexcept { return over || draining ? 0 : max_ - std::min(active(), max_); }
 
+void FakeSession::set_max(unsigned max) noexcept {
+  max_ = max;
+  if (owner_ != nullptr) owner_->on_capacity(*this);
+}
+
+void FakeSession::go_away() noexcept {
+  draining = true;
+  if (owner_ != nullptr) owner_->on_capacity(*this);
+}
+
 void FakeSession::drain() noexcept {
   draining = true;
   if (active() == 0) close(Fault::none);

@@ -80,6 +80,11 @@ class FakeSession final : public Session {
   const PeerInfo& peer() const noexcept override { return info; }
   HttpVersion version() const noexcept override { return {1, 1}; }
 
+  /// The peer allows `max` streams from now on.
+  void set_max(unsigned max) noexcept;
+  /// The peer takes no further streams; those that are open go on.
+  void go_away() noexcept;
+
   /// Server role: the stream for the next request.
   FakeStream& next_stream();
   void stream_over(FakeStream& s, Fault why) noexcept;

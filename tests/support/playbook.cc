@@ -109,6 +109,7 @@ void Playbook::on_exchange_done(const ExchangeRecord& r) noexcept {
   done.detail = r.detail;
   done.origin = r.origin;
   done.path = r.path;
+  done.scheme = r.scheme;
 }
 
 }  // namespace twp::test

@@ -67,7 +67,7 @@ class Playbook final : GenerationOwner, ExchangeObserver {
     Fault fault = Fault::none;
     bool replayed = false, reused = false, tunnel = false, generated = false;
     std::uint64_t request_octets = 0, response_octets = 0;
-    std::string detail, origin, path;
+    std::string detail, origin, path, scheme;
   } done;
 
   ExchangeEnv env{worker, counters, this};

@@ -26,7 +26,7 @@ std::string documentation() {
 std::map<std::string, std::string> documented() {
   std::map<std::string, std::string> out;
   std::istringstream in(documentation());
-  const std::regex row(R"(^\| `([a-z_.]+)` \| ([a-z]+) \| (.*?) \| (.*?) \| .+ \|$)");
+  const std::regex row(R"(^\| `([a-z0-9_.]+)` \| ([a-z]+) \| (.*?) \| (.*?) \| .+ \|$)");
   for (std::string line; std::getline(in, line);) {
     std::smatch m;
     if (!std::regex_match(line, m, row)) continue;

@@ -5,72 +5,16 @@
 #include <deque>
 #include <map>
 
+#include "pool_rig.h"
 #include "proxy/cluster.h"
-#include "support/fake_stream.h"
 
 using namespace twp;
 using namespace twp::test;
 
 namespace {
 
-struct Client final : StreamEvents, PoolWaiter {
-  void on_head(Stream&, Head&&, End) noexcept override {}
-  void on_body(Stream&, Slice, End) noexcept override {}
-  void on_trailers(Stream&, HeaderBlock&&) noexcept override {}
-  void on_sent(Stream&, std::size_t) noexcept override {}
-  void on_gone(Stream&, Fault) noexcept override { stream = nullptr; }
-  void on_pool_stream(Stream& s, bool r) noexcept override {
-    stream = &s;
-    reused = r;
-  }
-  void on_pool_failed(Fault why, const std::string&) noexcept override { failed = why; }
-
-  void ask(OriginPool& pool, OriginPool::Reuse reuse = OriginPool::Reuse::yes) {
-    const auto got = pool.acquire(*this, *this, reuse);
-    stream = got.stream;
-    reused = got.reused;
-    failed = got.fault;
-  }
-  /// A whole exchange on the stream.
-  void finish(Worker& worker) {
-    auto& s = static_cast<FakeStream&>(*stream);
-    s.send_head(Head::request(Method::get, "http", "a", "/"), End::yes);
-    s.deliver_head(Head::response(204), End::yes);
-    worker.turn(Duration::zero());
-  }
-  Stream* stream = nullptr;
-  Fault failed = Fault::none;
-  bool reused = false;
-};
-
-struct Rig : PoolOwner {
-  explicit Rig(PoolLimits l = {}) : limits(l) { target.host = "o.test"; }
-  virtual ~Rig() { pool.close(); worker.turn(Duration::zero()); worker.turn(Duration::zero()); }
-  void on_pool_empty(OriginPool&) noexcept override { ++empty; }
-
-  Worker worker;
-  Counters counters;
-  PoolLimits limits;
-  DialTarget target;
-  FakeConnector connector{worker};
-  OriginPool pool{worker, connector, target, limits, counters, this};
-  std::deque<Client> clients;
-  int empty = 0;
-  Client& ask(OriginPool::Reuse reuse = OriginPool::Reuse::yes) {
-    clients.emplace_back().ask(pool, reuse);
-    return clients.back();
-  }
-};
-
-template <class F>
-bool wait_for(Worker& worker, F done) {
-  const Instant until = monotonic_now() + 10'000'000'000u;
-  while (!done()) {
-    if (monotonic_now() > until) return false;
-    worker.turn(std::chrono::milliseconds(5));
-  }
-  return true;
-}
+using Client = PoolClient;
+using Rig = PoolRig;
 
 }  // namespace
 

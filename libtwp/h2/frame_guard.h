@@ -1,0 +1,119 @@
+// FrameGuard: looks at every frame before nghttp2 does. It finds what nghttp2 lets pass (frames on closed streams,
+// PRIORITY that contradicts itself) and counts what is legal but suspicious (RFC 9113 §10.5).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/clock.h"
+#include "http/limits.h"
+
+namespace twp::h2 {
+
+struct FrameHead {
+  std::uint32_t length = 0;
+  std::uint8_t type = 0;
+  std::uint8_t flags = 0;
+  std::int32_t stream = 0;
+};
+
+/// A counter that leaks: `burst` at once, `rate` a second for ever. Kept in quarters, because most events are
+/// worth less than one reset.
+class GlitchCounter {
+ public:
+  static constexpr std::uint32_t kWhole = 4;    ///< an event that only an attacker or a defect makes often
+  static constexpr std::uint32_t kQuarter = 1;  ///< one that honest peers make as well
+
+  void add(std::uint32_t quarters, Instant now, const HttpLimits& limits) noexcept {
+    leak(now, limits);
+    level_ += quarters;
+  }
+  /// An exchange went well: makes up for one event, so that a busy honest peer is never near the limit.
+  void forgive() noexcept { level_ -= level_ < kWhole ? level_ : kWhole; }
+  bool over(const HttpLimits& limits) const noexcept {
+    return level_ > std::uint64_t{limits.h2_glitch_burst} * kWhole;
+  }
+  std::uint64_t events() const noexcept { return (level_ + kWhole - 1) / kWhole; }
+
+ private:
+  void leak(Instant now, const HttpLimits& limits) noexcept;
+
+  std::uint64_t level_ = 0;
+  Instant leaked_at_ = kNever;
+};
+
+class FrameGuard {
+ public:
+  /// What the session knows of a stream.
+  class Streams {
+   public:
+    virtual bool is_open(std::int32_t id) noexcept = 0;
+    /// Whether cancelling it says nothing: its response has begun, or somebody has waited for it for a while.
+    virtual bool is_fairly_cancelled(std::int32_t id) noexcept = 0;
+    /// Takes what was checked, so that is_open() is up to date.
+    virtual void catch_up() noexcept = 0;
+
+   protected:
+    ~Streams() = default;
+  };
+  static constexpr std::size_t kHead = 9;  ///< octets of a frame head
+  enum class Verdict : std::uint8_t { pass, stream_closed, protocol_error };
+
+  FrameGuard(const HttpLimits& limits, bool server) noexcept
+      : limits_(limits), preface_left_(server ? kPreface : 0), server_(server) {}
+
+  /// Looks at the octets from `at` up to the end of the next frame head or of the input, whichever comes first, and
+  /// advances `at`. When a head was completed there, returns what is to be done with that frame; else `pass`.
+  Verdict look(std::span<const std::byte> in, std::size_t& at, Streams& streams, Instant now) noexcept;
+
+  /// Octets of the payload of the frame in progress that were looked at.
+  std::uint32_t payload_seen() const noexcept { return head_.length - payload_left_; }
+  bool in_header_block() const noexcept { return block_open_; }
+  Instant header_block_since() const noexcept { return block_since_; }
+
+  /// A stream that we reset: frames of it may still be on their way.
+  void we_reset(std::int32_t id) noexcept;
+  /// Streams above `last` are ignored from now on (GOAWAY was sent).
+  void ignore_above(std::int32_t last) noexcept { ignore_above_ = last; }
+  /// Client role: the highest stream that was opened.
+  void opened(std::int32_t id) noexcept { last_id_ = id; }
+  /// DATA of `n` octets was sent: WINDOW_UPDATE frames in answer to it are welcome.
+  void sent_data(std::size_t n) noexcept;
+
+  GlitchCounter glitches;
+
+ private:
+  static constexpr std::size_t kPreface = 24;
+  static constexpr std::size_t kRemembered = 256;
+
+  Verdict check(Streams& streams, Instant now) noexcept;
+  Verdict check_old_stream(Streams& streams) noexcept;
+  void new_stream() noexcept;
+  void count_update(Instant now) noexcept;
+  Verdict take_payload(std::span<const std::byte> in, std::size_t& at) noexcept;
+  bool was_reset_by_us(std::int32_t id) const noexcept;
+
+  const HttpLimits& limits_;
+  FrameHead head_;
+  std::array<std::uint8_t, kHead> partial_;
+  std::uint8_t partial_size_ = 0;
+  std::uint8_t preface_left_;
+  const bool server_;
+  bool block_open_ = false;
+  std::uint32_t payload_left_ = 0;
+  std::uint32_t dependency_ = 0;  // of PRIORITY
+  std::uint32_t settings_seen_ = 0;
+  std::int64_t updates_allowed_ = 200;  // WINDOW_UPDATE frames before there was any DATA
+  Instant block_since_ = kNever;
+
+  std::int32_t last_id_ = 0;
+  std::int32_t gap_from_ = 0, gap_to_ = -1;  // ids that were skipped last: never opened
+  std::int32_t ignore_above_ = 0x7fffffff;
+  std::array<std::int32_t, kRemembered> reset_{};
+  std::uint32_t reset_at_ = 0;
+  std::int32_t forgotten_up_to_ = 0;  // resets of ours up to here may have been forgotten
+};
+
+}  // namespace twp::h2

@@ -1,0 +1,257 @@
+// The server role over time: timeouts, draining, half close, priorities, what a lost client leaves behind.
+#include <boost/test/unit_test.hpp>
+
+#include "support/h2_rig.h"
+
+namespace twp::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+bool until_gone(H2ServerRig& rig) {
+  const bool gone = run_until(rig.worker, [&] { return rig.owner.gone; });
+  run_quiet(rig.worker);
+  rig.collect();
+  return gone;
+}
+
+BOOST_AUTO_TEST_CASE(a_server_says_hello_with_its_settings) {
+  H2ServerRig rig;
+  rig.greet();
+  const std::string& s = rig.find(h2::settings)->payload;
+  BOOST_TEST(s.find(h2::setting(3, 100)) != std::string::npos);
+  BOOST_TEST(s.find(h2::setting(4, 256 * 1024)) != std::string::npos);
+  BOOST_TEST(s.find(h2::setting(6, 64 * 1024)) != std::string::npos);
+  BOOST_TEST(s.find(h2::setting(8, 1)) != std::string::npos);
+  BOOST_TEST(s.find(h2::setting(9, 1)) != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(an_idle_connection_ends_with_goaway_whatever_pings_say) {
+  HttpLimits limits;
+  limits.keep_alive_timeout = 60ms;
+  H2ServerRig rig(limits);
+  rig.greet();
+  int pings = 0;
+  const auto ping_and_look = [&] {
+    if (pings++ < 300) rig.peer->send(h2::frame(h2::ping, 0, 0, "12345678"));
+    return rig.owner.gone;
+  };
+  BOOST_TEST(run_until(rig.worker, ping_and_look, 3s));
+  BOOST_TEST(log_word(rig.owner.fault) == "ok");
+}
+
+BOOST_AUTO_TEST_CASE(an_idle_connection_says_goaway) {
+  HttpLimits limits;
+  limits.keep_alive_timeout = 30ms;
+  H2ServerRig rig(limits);
+  rig.greet();
+  BOOST_TEST(until_gone(rig));
+  BOOST_TEST(rig.error(0) == 0);
+  BOOST_TEST(rig.peer->eof());
+}
+
+BOOST_AUTO_TEST_CASE(a_client_that_says_nothing_ends) {
+  HttpLimits limits;
+  limits.head_timeout = 30ms;
+  H2ServerRig rig(limits);
+  rig.start();
+  rig.play(h2::kPreface.substr(0, 10));
+  BOOST_TEST(until_gone(rig));
+  BOOST_TEST(log_word(rig.owner.fault) == "head-timeout");
+}
+
+BOOST_AUTO_TEST_CASE(a_head_that_does_not_end_is_not_waited_for) {
+  HttpLimits limits;
+  limits.head_timeout = 30ms;
+  H2ServerRig rig(limits);
+  rig.greet();
+  rig.play(h2::frame(h2::headers, 0, 1, h2::hpack(h2::get())));
+  BOOST_TEST(until_gone(rig));
+  BOOST_TEST(rig.error(0) == 11);
+  BOOST_TEST(rig.acceptor.streams.empty());
+}
+
+BOOST_AUTO_TEST_CASE(an_upload_that_drips_is_answered) {
+  HttpLimits limits;
+  limits.min_body_rate = 1'000'000;
+  limits.body_rate_window = 40ms;
+  H2ServerRig rig(limits);
+  rig.greet();
+  rig.play(h2::open_headers(1, h2::get("/", "POST")) + h2::frame(h2::data, 0, 1, "drop"));
+  BOOST_TEST(run_until(rig.worker, [&] { return rig.stream().gone; }));
+  run_quiet(rig.worker);
+  rig.collect();
+  BOOST_TEST(log_word(rig.stream().fault) == "too-slow");
+  BOOST_REQUIRE(rig.find(h2::headers, 1) != nullptr);
+  BOOST_TEST(rig.find(h2::headers, 1)->field(":status") == "408");
+  BOOST_TEST(!rig.owner.gone);
+}
+
+BOOST_AUTO_TEST_CASE(an_upload_that_waits_for_us_is_not_slow) {
+  HttpLimits limits;
+  limits.min_body_rate = 1'000'000;
+  limits.body_rate_window = 20ms;
+  H2ServerRig rig(limits);
+  rig.greet();
+  rig.play(h2::open_headers(1, h2::with(h2::get("/", "POST"), {{"expect", "100-continue"}})));
+  BOOST_TEST(!run_until(rig.worker, [&] { return rig.stream().gone; }, 100ms));
+}
+
+BOOST_AUTO_TEST_CASE(draining_says_so_twice) {
+  H2ServerRig rig;
+  rig.greet();
+  rig.play(h2::whole_headers(1, h2::get()));
+  rig.owner.session()->drain();
+  run_quiet(rig.worker);
+  rig.collect();
+  BOOST_REQUIRE(rig.count(h2::goaway) == 1u);
+  BOOST_TEST(rig.find(h2::goaway)->u32(0) == 0x7fffffffu);
+  // A request that crossed it is still taken.
+  rig.play(h2::whole_headers(3, h2::get()));
+  BOOST_TEST(rig.acceptor.streams.size() == 2u);
+  const h2::Frame* ping = rig.find(h2::ping);
+  BOOST_REQUIRE(ping != nullptr);
+  rig.play(h2::frame(h2::ping, h2::ack, 0, ping->payload));
+  BOOST_REQUIRE(rig.count(h2::goaway) == 2u);
+  BOOST_TEST(rig.frames.back().u32(0) == 3u);
+  // One that came behind it is not; its body is passed over.
+  rig.play(h2::open_headers(5, h2::get("/", "POST")) + h2::frame(h2::data, h2::end_stream, 5, "x"));
+  BOOST_TEST(rig.acceptor.streams.size() == 2u);
+  BOOST_TEST(!rig.owner.gone);
+  rig.stream(0).respond(200, "a");
+  rig.stream(1).respond(200, "b");
+  rig.play({});
+  BOOST_TEST(rig.body(1) == "a");
+  BOOST_TEST(rig.body(3) == "b");
+  BOOST_TEST(rig.owner.gone);
+  BOOST_TEST(rig.count(h2::goaway) == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(draining_does_not_wait_for_a_silent_client) {
+  H2ServerRig rig;
+  rig.greet();
+  rig.owner.session()->drain();
+  BOOST_TEST(until_gone(rig));
+  BOOST_TEST(rig.count(h2::goaway) == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(a_client_that_goes_ends_its_streams) {
+  for (const bool reset : {false, true}) {
+    H2ServerRig rig;
+    rig.greet();
+    rig.play(h2::whole_headers(1, h2::get()) + h2::open_headers(3, h2::get("/", "POST")));
+    if (reset)
+      rig.peer->reset();
+    else
+      rig.peer->finish();
+    run_quiet(rig.worker);
+    BOOST_TEST(rig.owner.gone);
+    BOOST_TEST(log_word(rig.stream(0).fault) == (reset ? "client-reset" : "client-closed"));
+    BOOST_TEST(rig.stream(1).gone);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_last_words_of_a_client_are_answered) {
+  H2ServerRig rig;
+  rig.start();
+  rig.peer->send(h2::hello() + h2::frame(h2::goaway, 0, 0, h2::number(0, 8)));
+  rig.peer->finish();
+  run_quiet(rig.worker);
+  rig.collect();
+  BOOST_TEST(rig.owner.gone);
+  BOOST_TEST(rig.find(h2::settings) != nullptr);
+}
+
+BOOST_AUTO_TEST_CASE(a_response_leaves_by_urgency) {
+  H2ServerRig rig;
+  rig.greet(h2::setting(4, 1 << 20));
+  rig.play(h2::whole_headers(1, h2::with(h2::get(), {{"priority", "u=5"}})) +
+           h2::whole_headers(3, h2::with(h2::get(), {{"priority", "u=1"}})));
+  BOOST_TEST(rig.stream(0).head->fields.get(HeaderId::priority) == "u=5");
+  rig.stream(0).respond(200, std::string(20'000, 'a'));
+  rig.stream(1).respond(200, std::string(20'000, 'b'));
+  rig.play({});
+  std::vector<std::uint32_t> order;
+  for (const h2::Frame& f : rig.frames)
+    if (f.type == h2::data) order.push_back(f.stream);
+  BOOST_REQUIRE(order.size() == 4u);
+  BOOST_TEST(order[0] == 3u);
+  BOOST_TEST(order[1] == 3u);
+  BOOST_TEST(order[2] == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_priority_update_changes_the_order) {
+  H2ServerRig rig;
+  rig.greet(h2::setting(4, 1 << 20));
+  rig.play(h2::whole_headers(1, h2::get()) + h2::whole_headers(3, h2::get()) +
+           h2::frame(0x10, 0, 0, h2::number(3, 4) + "u=0"));
+  rig.stream(0).respond(200, std::string(20'000, 'a'));
+  rig.stream(1).respond(200, std::string(20'000, 'b'));
+  rig.play({});
+  const h2::Frame* first = rig.find(h2::data);
+  BOOST_REQUIRE(first != nullptr);
+  BOOST_TEST(first->stream == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(no_frame_is_larger_than_a_tls_record) {
+  H2ServerRig rig;
+  rig.greet(h2::setting(4, 1 << 20) + h2::setting(5, 1 << 20));
+  rig.play(h2::frame(h2::window_update, 0, 0, h2::number(1 << 20, 4)) + h2::whole_headers(1, h2::get()));
+  rig.stream().respond(200, std::string(100'000, 'a'));
+  rig.play({});
+  BOOST_TEST(rig.body(1).size() == 100'000u);
+  for (const h2::Frame& f : rig.frames) BOOST_TEST(f.payload.size() <= 16375u);
+}
+
+BOOST_AUTO_TEST_CASE(window_updates_come_with_credit_only) {
+  HttpLimits limits;
+  limits.stream_window = 65535;
+  H2ServerRig rig(limits);
+  rig.acceptor.setup = [](Recorder& r) { r.consume = false; };
+  rig.greet();
+  rig.frames.clear();
+  rig.play(h2::open_headers(1, h2::get("/", "POST")));
+  for (int i = 0; i < 3; ++i) rig.play(h2::frame(h2::data, 0, 1, std::string(16000, 'x')));
+  BOOST_TEST(rig.find(h2::window_update, 1) == nullptr);
+  rig.stream().give_credit(48'000);
+  rig.play({});
+  BOOST_REQUIRE(rig.find(h2::window_update, 1) != nullptr);
+  BOOST_TEST(rig.find(h2::window_update, 1)->u32(0) == 48'000u);
+}
+
+BOOST_AUTO_TEST_CASE(a_failing_transport_ends_a_server_once_at_any_call) {
+  for (unsigned nth = 1; nth < 12; ++nth) {
+    for (const bool read : {true, false}) {
+      H2ServerRig rig;
+      rig.acceptor.setup = [](Recorder& r) { r.on_request = [](Recorder& s) { s.respond(200, "hello"); }; };
+      rig.start();
+      if (read)
+        rig.transport->fail_read_at(nth);
+      else
+        rig.transport->fail_write_at(nth);
+      rig.play(h2::hello() + h2::frame(h2::settings, h2::ack, 0));
+      for (std::uint32_t id = 1; id < 21; id += 2) rig.play(h2::open_headers(id, h2::get("/", "POST")));
+      rig.peer->reset();
+      run_quiet(rig.worker);
+      BOOST_TEST(rig.owner.gone);
+      for (const auto& s : rig.acceptor.streams) BOOST_TEST(s->gone);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_answer_that_nobody_takes_is_given_up) {
+  HttpLimits limits;
+  limits.stream_idle_timeout = 50ms;
+  limits.keep_alive_timeout = 60ms;
+  H2ServerRig rig(limits);
+  rig.greet(h2::setting(4, 1 << 20));
+  rig.play(h2::frame(h2::window_update, 0, 0, h2::number(1 << 20, 4)) + h2::whole_headers(1, h2::get()));
+  rig.transport->set_write_space(1000);
+  rig.peer->pause();
+  rig.stream().respond(200, std::string(500'000, 'x'));
+  BOOST_TEST(until_gone(rig));
+  BOOST_TEST(log_word(rig.stream().fault) == "idle");
+}
+
+}  // namespace
+}  // namespace twp::test
