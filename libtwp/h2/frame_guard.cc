@@ -39,7 +39,8 @@ FrameGuard::Verdict FrameGuard::look(std::span<const std::byte> in, std::size_t&
     return Verdict::pass;
   }
   if (payload_left_ != 0) return take_payload(in, at);
-  while (partial_size_ < kHead && at < in.size()) partial_[partial_size_++] = static_cast<std::uint8_t>(in[at++]);
+  while (partial_size_ < kHead && at < in.size())
+    partial_[partial_size_++] = static_cast<std::uint8_t>(in[at++]);
   if (partial_size_ < kHead) return Verdict::pass;
   partial_size_ = 0;
   const auto& p = partial_;
@@ -96,15 +97,18 @@ FrameGuard::Verdict FrameGuard::check(Streams& streams, Instant now) noexcept {
     case NGHTTP2_RST_STREAM:
       streams.catch_up();
       // An origin that resets costs us nothing but the answer.
-      count(!server_ || streams.is_fairly_cancelled(head_.stream) ? GlitchCounter::kQuarter : GlitchCounter::kWhole);
+      count(!server_ || streams.is_fairly_cancelled(head_.stream) ? GlitchCounter::kQuarter
+                                                                  : GlitchCounter::kWhole);
       return Verdict::pass;
     case NGHTTP2_SETTINGS:
-      if ((head_.flags & NGHTTP2_FLAG_ACK) == 0 && ++settings_seen_ > kFreeSettings) count(GlitchCounter::kWhole);
+      if ((head_.flags & NGHTTP2_FLAG_ACK) == 0 && ++settings_seen_ > kFreeSettings)
+        count(GlitchCounter::kWhole);
       return Verdict::pass;
     case NGHTTP2_PING: count(GlitchCounter::kQuarter); return Verdict::pass;
     case NGHTTP2_WINDOW_UPDATE: count_update(now); return Verdict::pass;
     case NGHTTP2_CONTINUATION:
-      if (head_.length < kSmallContinuation) count(head_.length == 0 ? GlitchCounter::kWhole : GlitchCounter::kQuarter);
+      if (head_.length < kSmallContinuation)
+        count(head_.length == 0 ? GlitchCounter::kWhole : GlitchCounter::kQuarter);
       return Verdict::pass;
     case NGHTTP2_GOAWAY: count(GlitchCounter::kQuarter); return Verdict::pass;
     default: count(GlitchCounter::kQuarter); return Verdict::pass;
@@ -124,7 +128,8 @@ void FrameGuard::new_stream() noexcept {
 /// it they are an error; on one that we reset they may have crossed our RST_STREAM.
 FrameGuard::Verdict FrameGuard::check_old_stream(Streams& streams) noexcept {
   const std::int32_t id = head_.stream;
-  if (id == 0 || id % 2 == 0 || id > last_id_ || id > ignore_above_) return Verdict::pass;  // nghttp2's business
+  if (id == 0 || id % 2 == 0 || id > last_id_ || id > ignore_above_)
+    return Verdict::pass;  // nghttp2's business
   streams.catch_up();
   if (streams.is_open(id) || id <= forgotten_up_to_ || was_reset_by_us(id)) return Verdict::pass;
   const bool never_opened = id >= gap_from_ && id <= gap_to_;
@@ -132,13 +137,15 @@ FrameGuard::Verdict FrameGuard::check_old_stream(Streams& streams) noexcept {
 }
 
 void FrameGuard::count_update(Instant now) noexcept {
-  if (updates_allowed_ > 0) --updates_allowed_;
-  else glitches.add(GlitchCounter::kQuarter, now, limits_);
+  if (updates_allowed_ > 0)
+    --updates_allowed_;
+  else
+    glitches.add(GlitchCounter::kQuarter, now, limits_);
 }
 
 void FrameGuard::sent_data(std::size_t n) noexcept {
-  updates_allowed_ = std::min(updates_allowed_ + kUpdatesPerFrame + static_cast<std::int64_t>(n / kOctetsPerUpdate),
-                              kMostUpdates);
+  updates_allowed_ = std::min(
+      updates_allowed_ + kUpdatesPerFrame + static_cast<std::int64_t>(n / kOctetsPerUpdate), kMostUpdates);
 }
 
 void FrameGuard::we_reset(std::int32_t id) noexcept {

@@ -32,7 +32,9 @@ class GlitchCounter {
   }
   /// An exchange went well: makes up for one event, so that a busy honest peer is never near the limit.
   void forgive() noexcept { level_ -= level_ < kWhole ? level_ : kWhole; }
-  bool over(const HttpLimits& limits) const noexcept { return level_ > std::uint64_t{limits.h2_glitch_burst} * kWhole; }
+  bool over(const HttpLimits& limits) const noexcept {
+    return level_ > std::uint64_t{limits.h2_glitch_burst} * kWhole;
+  }
   std::uint64_t events() const noexcept { return (level_ + kWhole - 1) / kWhole; }
 
  private:

@@ -19,11 +19,13 @@ struct Callbacks {
     return 0;
   }
 
-  static int on_header(nghttp2_session* ng, const nghttp2_frame* frame, const std::uint8_t* name, std::size_t namelen,
-                       const std::uint8_t* value, std::size_t valuelen, std::uint8_t flags, void*) noexcept {
+  static int on_header(nghttp2_session* ng, const nghttp2_frame* frame, const std::uint8_t* name,
+                       std::size_t namelen, const std::uint8_t* value, std::size_t valuelen,
+                       std::uint8_t flags, void*) noexcept {
     H2Stream* s = stream(ng, frame->hd.stream_id);
     if (frame->hd.type != NGHTTP2_HEADERS || s == nullptr) return 0;
-    if (s->reader_.add(text(name, namelen), text(value, valuelen), (flags & NGHTTP2_NV_FLAG_NO_INDEX) != 0)) return 0;
+    if (s->reader_.add(text(name, namelen), text(value, valuelen), (flags & NGHTTP2_NV_FLAG_NO_INDEX) != 0))
+      return 0;
     s->defect_ = Fault::head_too_large;
     return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;  // resets the stream and stops telling us of its fields
   }
@@ -41,9 +43,12 @@ struct Callbacks {
       case NGHTTP2_HEADERS:
         if (H2Stream* s = stream(ng, frame->hd.stream_id)) {
           if (end) s->remote_end_ = true;
-          if (s->head_taken_) me.take_trailers(*s);
-          else if (me.server()) me.take_request(*s, end);
-          else me.take_response(*s, end);
+          if (s->head_taken_)
+            me.take_trailers(*s);
+          else if (me.server())
+            me.take_request(*s, end);
+          else
+            me.take_response(*s, end);
         }
         break;
       case NGHTTP2_DATA:
@@ -53,8 +58,10 @@ struct Callbacks {
         }
         break;
       case NGHTTP2_SETTINGS:
-        if ((frame->hd.flags & NGHTTP2_FLAG_ACK) != 0) me.settings_sent_ = kNever;
-        else me.take_settings();
+        if ((frame->hd.flags & NGHTTP2_FLAG_ACK) != 0)
+          me.settings_sent_ = kNever;
+        else
+          me.take_settings();
         break;
       case NGHTTP2_PING:
         // The answer to the PING behind the first GOAWAY: whoever sent a request before it read that has been heard.
@@ -79,8 +86,8 @@ struct Callbacks {
     return 0;
   }
 
-  static int on_data_chunk(nghttp2_session* ng, std::uint8_t, std::int32_t id, const std::uint8_t* data, std::size_t n,
-                           void* user) noexcept {
+  static int on_data_chunk(nghttp2_session* ng, std::uint8_t, std::int32_t id, const std::uint8_t* data,
+                           std::size_t n, void* user) noexcept {
     H2Session& me = self(user);
     // Connection credit returns on receipt, so that one slow stream never stalls the others.
     me.connection_credit_ += n;
@@ -98,8 +105,10 @@ struct Callbacks {
     return 0;
   }
 
-  static int on_frame_not_send(nghttp2_session* ng, const nghttp2_frame* frame, int error, void* user) noexcept {
-    if (frame->hd.type != NGHTTP2_HEADERS || error == NGHTTP2_ERR_STREAM_CLOSING || error == NGHTTP2_ERR_STREAM_CLOSED)
+  static int on_frame_not_send(nghttp2_session* ng, const nghttp2_frame* frame, int error,
+                               void* user) noexcept {
+    if (frame->hd.type != NGHTTP2_HEADERS || error == NGHTTP2_ERR_STREAM_CLOSING ||
+        error == NGHTTP2_ERR_STREAM_CLOSED)
       return 0;
     H2Stream* s = stream(ng, frame->hd.stream_id);
     if (s == nullptr) return 0;
@@ -110,8 +119,8 @@ struct Callbacks {
     return 0;
   }
 
-  static nghttp2_ssize on_read(nghttp2_session*, std::int32_t, std::uint8_t*, std::size_t length, std::uint32_t* flags,
-                               nghttp2_data_source* source, void* user) noexcept {
+  static nghttp2_ssize on_read(nghttp2_session*, std::int32_t, std::uint8_t*, std::size_t length,
+                               std::uint32_t* flags, nghttp2_data_source* source, void* user) noexcept {
     return self(user).read_body(*static_cast<H2Stream*>(source->ptr), length, *flags);
   }
 
@@ -159,8 +168,10 @@ H2Stream* H2Session::stream(std::int32_t id) noexcept { return Callbacks::stream
 void H2Session::make_nghttp2() noexcept {
   static nghttp2_session_callbacks* const callbacks = Callbacks::make();
   static nghttp2_option* const options = Callbacks::options();
-  if (server()) nghttp2_session_server_new2(&ng_, callbacks, this, options);
-  else nghttp2_session_client_new2(&ng_, callbacks, this, options);
+  if (server())
+    nghttp2_session_server_new2(&ng_, callbacks, this, options);
+  else
+    nghttp2_session_client_new2(&ng_, callbacks, this, options);
 }
 
 const nghttp2_data_source_read_callback2 H2Session::kRead = Callbacks::on_read;

@@ -43,11 +43,13 @@ class Encoder {
   Encoder(Arena& arena, std::size_t most) noexcept
       : arena_(arena), lines_(static_cast<nghttp2_nv*>(arena.allocate(most * sizeof(nghttp2_nv)))) {}
 
-  void add(std::string_view name, std::string_view value, std::uint8_t flags = NGHTTP2_NV_FLAG_NONE) noexcept {
+  void add(std::string_view name, std::string_view value,
+           std::uint8_t flags = NGHTTP2_NV_FLAG_NONE) noexcept {
     const std::string_view v = arena_.copy(value);
-    lines_[n_++] = {reinterpret_cast<std::uint8_t*>(const_cast<char*>(name.data())),
-                    reinterpret_cast<std::uint8_t*>(const_cast<char*>(v.data())), name.size(), v.size(),
-                    static_cast<std::uint8_t>(flags | NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE)};
+    lines_[n_++] = {
+        reinterpret_cast<std::uint8_t*>(const_cast<char*>(name.data())),
+        reinterpret_cast<std::uint8_t*>(const_cast<char*>(v.data())), name.size(), v.size(),
+        static_cast<std::uint8_t>(flags | NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE)};
   }
   void add(const Field& f) noexcept { add(wire_name(f), f.value, index_flag(f)); }
   EncodedFields lines() const noexcept { return {lines_, n_}; }
@@ -95,7 +97,9 @@ bool FieldReader::add(std::string_view name, std::string_view value, bool never_
   octets_ += name.size() + value.size() + 32;
   ++lines_;
   const bool over = octets_ > max_octets_ || lines_ > max_fields_ + kMostPseudo;
-  if (over) return octets_ <= max_octets_ * kHopeless && lines_ <= std::uint64_t{max_fields_} * kHopeless + kMostPseudo;
+  if (over)
+    return octets_ <= max_octets_ * kHopeless &&
+           lines_ <= std::uint64_t{max_fields_} * kHopeless + kMostPseudo;
   if (!name.empty() && name.front() == ':') {
     malformed_ |= !add_pseudo(name, value);
     return true;
@@ -182,16 +186,20 @@ Fault FieldReader::read_target(bool tls, Head& head) noexcept {
   if (head.is_connect() && !has(Pseudo::protocol)) {
     // RFC 9113 §8.5: host and port, nothing else.
     if (has(Pseudo::scheme) || has(Pseudo::path) || !has(Pseudo::authority)) return Fault::bad_target;
-    if (authority_.rfind(':') == std::string_view::npos || authority_.ends_with(']') || authority_.ends_with(':'))
+    if (authority_.rfind(':') == std::string_view::npos || authority_.ends_with(']') ||
+        authority_.ends_with(':'))
       return Fault::bad_target;
     head.scheme = tls ? "https" : "http";
     return Fault::none;
   }
   if (has(Pseudo::protocol) && (!head.is_connect() || !is_token(protocol_) || !has(Pseudo::authority)))
     return Fault::bad_target;
-  if (iequals(scheme_, "https")) head.scheme = "https";
-  else if (iequals(scheme_, "http")) head.scheme = "http";
-  else return Fault::bad_target;
+  if (iequals(scheme_, "https"))
+    head.scheme = "https";
+  else if (iequals(scheme_, "http"))
+    head.scheme = "http";
+  else
+    return Fault::bad_target;
   if (path_ == "*" ? head.method != Method::options : !path_.starts_with('/')) return Fault::bad_target;
   if (!all_target_chars(path_)) return Fault::bad_target;
   head.path = path_;
@@ -210,7 +218,8 @@ Fault FieldReader::read_length(bool ended, Head& head) noexcept {
   for (std::size_t k = i; (k = fields_.find(HeaderId::content_length, k + 1)) != HeaderBlock::npos;)
     if (parse_decimal(fields_[k].value) != n) return Fault::bad_framing;
   while (value.size() > 1 && value.front() == '0') value.remove_prefix(1);
-  if (value.size() != fields_[i].value.size() || fields_.find(HeaderId::content_length, i + 1) != HeaderBlock::npos)
+  if (value.size() != fields_[i].value.size() ||
+      fields_.find(HeaderId::content_length, i + 1) != HeaderBlock::npos)
     fields_.set(HeaderId::content_length, value);
   head.body = BodySize::exactly(*n);
   return Fault::none;
@@ -223,7 +232,8 @@ void FieldReader::finish_fields(Head& head) noexcept {
   head.fields = std::move(fields_);
 }
 
-Fault FieldReader::to_request(const HttpLimits& limits, bool tls, bool ended, Head& head, LimitHit& limit) noexcept {
+Fault FieldReader::to_request(const HttpLimits& limits, bool tls, bool ended, Head& head,
+                              LimitHit& limit) noexcept {
   if (malformed_) return Fault::bad_header;
   if (path_.size() > limits.max_target) {
     limit = {"max_target", path_.size(), limits.max_target};
@@ -240,7 +250,8 @@ Fault FieldReader::to_request(const HttpLimits& limits, bool tls, bool ended, He
     fields_.remove(HeaderId::content_length);
     head.body = BodySize::unknown();
   }
-  if (fields_.has(HeaderId::expect) && !iequals(fields_.get(HeaderId::expect), "100-continue")) return Fault::expectation;
+  if (fields_.has(HeaderId::expect) && !iequals(fields_.get(HeaderId::expect), "100-continue"))
+    return Fault::expectation;
   finish_fields(head);
   return Fault::none;
 }
@@ -255,10 +266,14 @@ Fault FieldReader::to_response(Method request, bool ended, Head& head, LimitHit&
   const bool ok = status_ / 100 == 2;
   head.method = request;
   if (read_length(ended, head) != Fault::none) return Fault::origin_bad_framing;
-  if (head.is_interim() || status_ == 204 || (ok && head.is_connect())) fields_.remove(HeaderId::content_length);
-  if (head.is_connect() && ok) head.body = BodySize::unknown();
-  else if (response_has_no_body(head.method, status_)) head.body = BodySize::none();
-  else if (ended && head.body.n != 0) return Fault::origin_bad_framing;
+  if (head.is_interim() || status_ == 204 || (ok && head.is_connect()))
+    fields_.remove(HeaderId::content_length);
+  if (head.is_connect() && ok)
+    head.body = BodySize::unknown();
+  else if (response_has_no_body(head.method, status_))
+    head.body = BodySize::none();
+  else if (ended && head.body.n != 0)
+    return Fault::origin_bad_framing;
   finish_fields(head);
   return Fault::none;
 }

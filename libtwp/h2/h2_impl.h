@@ -19,7 +19,8 @@
 
 namespace twp::h2 {
 
-inline constexpr Duration kCloseTimeout = std::chrono::seconds(5);  ///< to take last words that are on their way
+inline constexpr Duration kCloseTimeout =
+    std::chrono::seconds(5);  ///< to take last words that are on their way
 
 constexpr Instant ns(Duration d) noexcept { return static_cast<Instant>(d.count()); }
 
@@ -140,9 +141,9 @@ class H2Session final : public Session, public TransportHandler, public Timer, F
   bool body_too_slow(H2Stream& s) noexcept;
   bool is_done(const H2Stream& s) const noexcept;
   void end_streams(Fault why) noexcept;
-  void fail(std::uint32_t code, Fault why) noexcept;   ///< GOAWAY, then the end of the session
-  void over(Fault why) noexcept;                       ///< every stream has ended: closes when the output has left
-  void end_session(Fault why) noexcept;                ///< closes the transport and tells the owner, once
+  void fail(std::uint32_t code, Fault why) noexcept;  ///< GOAWAY, then the end of the session
+  void over(Fault why) noexcept;         ///< every stream has ended: closes when the output has left
+  void end_session(Fault why) noexcept;  ///< closes the transport and tells the owner, once
   void say_goodbye(Fault why) noexcept;
   void continue_drain() noexcept;
   void arm() noexcept;
@@ -163,24 +164,24 @@ class H2Session final : public Session, public TransportHandler, public Timer, F
   Block* in_block_ = nullptr;
   std::uint32_t in_off_ = 0;
   std::size_t given_ = 0;
-  std::size_t looked_at_ = 0;     // everything before it was checked
-  std::size_t frame_at_ = 0;      // where the head of the last frame begins
+  std::size_t looked_at_ = 0;  // everything before it was checked
+  std::size_t frame_at_ = 0;   // where the head of the last frame begins
   const std::byte* in_ = nullptr;
   Chain first_;
-  Slice held_;                    // the last piece of a body, until nghttp2 has checked its end
+  Slice held_;  // the last piece of a body, until nghttp2 has checked its end
   H2Stream* held_by_ = nullptr;
   std::size_t connection_credit_ = 0;
 
   Chain out_;
   std::uint64_t out_sent_ = 0;
-  Instant out_since_ = kNever;    // since when nothing has left
+  Instant out_since_ = kNever;  // since when nothing has left
 
   IList<H2Stream, AllTag> all_;
   IList<H2Stream, DirtyTag> dirty_;
   IList<H2Stream, SentTag> sent_;
   IList<H2Stream, EndingTag> ending_;
-  std::vector<Reset> resets_;     // of streams that we never made
-  std::vector<H2Stream*> due_;    // trailers or a reset can go now
+  std::vector<Reset> resets_;   // of streams that we never made
+  std::vector<H2Stream*> due_;  // trailers or a reset can go now
   unsigned active_ = 0;
 
   Instant idle_since_;
@@ -194,14 +195,14 @@ class H2Session final : public Session, public TransportHandler, public Timer, F
   bool connect_allowed_ = false;  // by the peer's SETTINGS: extended CONNECT
   bool waits_for_settings_ = false;
   bool draining_ = false;
-  bool drain_noticed_ = false;    // the first GOAWAY is with nghttp2
-  bool goaway_queued_ = false;    // the final one is
+  bool drain_noticed_ = false;  // the first GOAWAY is with nghttp2
+  bool goaway_queued_ = false;  // the final one is
   bool failing_ = false;
   bool capacity_changed_ = false;
   bool eof_ = false;
   bool eof_handled_ = false;
-  bool send_broken_ = false;      // the peer takes nothing any more; what it sent is still read
-  bool broken_ = false;           // nghttp2 cannot go on
+  bool send_broken_ = false;  // the peer takes nothing any more; what it sent is still read
+  bool broken_ = false;       // nghttp2 cannot go on
   bool closing_ = false;
   bool dead_ = false;
 

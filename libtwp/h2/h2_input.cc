@@ -25,8 +25,10 @@ void H2Session::begin_section(const nghttp2_frame& frame) noexcept {
   }
   H2Stream* s = stream(id);
   if (s == nullptr) return;
-  if (s->head_taken_) s->reader_.begin(!server(), limits_.max_trailer, limits_.max_fields);
-  else s->reader_.begin(true, limits_.max_response_head, limits_.max_fields);
+  if (s->head_taken_)
+    s->reader_.begin(!server(), limits_.max_trailer, limits_.max_fields);
+  else
+    s->reader_.begin(true, limits_.max_response_head, limits_.max_fields);
 }
 
 void H2Session::take_request(H2Stream& s, bool ended) noexcept {
@@ -83,14 +85,20 @@ void H2Session::take_trailers(H2Stream& s) noexcept {
   LimitHit limit;
   const Fault f = s.reader_.to_trailers(trailers, limit);
   if (f != Fault::none) {
-    reject(s, server() ? f : f == Fault::bad_trailer ? Fault::origin_bad_framing : Fault::origin_head_too_large, limit);
+    reject(s,
+           server()                  ? f
+           : f == Fault::bad_trailer ? Fault::origin_bad_framing
+                                     : Fault::origin_head_too_large,
+           limit);
     return;
   }
   s.recv_done_ = true;
   // A tunnel has no trailers; it just ends.
   const bool tunnel = s.method_ == Method::connect;
-  if (trailers.empty() || tunnel) s.events().on_body(s, {}, End::yes);
-  else s.events().on_trailers(s, std::move(trailers));
+  if (trailers.empty() || tunnel)
+    s.events().on_body(s, {}, End::yes);
+  else
+    s.events().on_trailers(s, std::move(trailers));
 }
 
 void H2Session::take_data(H2Stream& s, const std::uint8_t* data, std::size_t n) noexcept {
@@ -105,7 +113,8 @@ void H2Session::take_data(H2Stream& s, const std::uint8_t* data, std::size_t n) 
   s.unconsumed_ += n;
   if (s.unconsumed_ >= limits_.stream_window / 2) s.starved_ = true;
   const auto at = static_cast<std::size_t>(reinterpret_cast<const std::byte*>(data) - in_);
-  Slice piece(BlockPool::retain(in_block_), in_off_ + static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(n));
+  Slice piece(BlockPool::retain(in_block_), in_off_ + static_cast<std::uint32_t>(at),
+              static_cast<std::uint32_t>(n));
   // The frame head in front of it is dead: room for the frame or chunk head of the other side.
   if (at >= FrameGuard::kHead && at - FrameGuard::kHead == frame_at_) piece.set_headroom(FrameGuard::kHead);
   held_ = std::move(piece);
@@ -153,10 +162,11 @@ void H2Session::take_goaway() noexcept {
 
 void H2Session::log_limit(const LimitHit& limit) noexcept {
   if (limit.key.empty()) return;
-  log_limited(LogLevel::warning, std::string(server() ? "request from " : "response from ") + peer().remote.text() +
-                                     " refused: limits." + std::string(limit.key) + " = " +
-                                     std::to_string(limit.limit) + ", seen " + std::to_string(limit.observed) +
-                                     " (raise limits." + std::string(limit.key) + ")");
+  log_limited(LogLevel::warning, std::string(server() ? "request from " : "response from ") +
+                                     peer().remote.text() + " refused: limits." + std::string(limit.key) +
+                                     " = " + std::to_string(limit.limit) + ", seen " +
+                                     std::to_string(limit.observed) + " (raise limits." +
+                                     std::string(limit.key) + ")");
 }
 
 void H2Session::reject(H2Stream& s, Fault f, const LimitHit& limit) noexcept {
@@ -182,7 +192,8 @@ void H2Session::reject(H2Stream& s, Fault f, const LimitHit& limit) noexcept {
     s.reset_code_ = NGHTTP2_NO_ERROR;
   } else {
     s.reset_wanted_ = true;
-    s.reset_code_ = info(f).h2_code != 0 && server() ? info(f).h2_code : std::uint32_t{NGHTTP2_PROTOCOL_ERROR};
+    s.reset_code_ =
+        info(f).h2_code != 0 && server() ? info(f).h2_code : std::uint32_t{NGHTTP2_PROTOCOL_ERROR};
   }
   if (s.detached_at_ == kNever) s.detached_at_ = worker_.now();
   dirty(s);
@@ -190,8 +201,8 @@ void H2Session::reject(H2Stream& s, Fault f, const LimitHit& limit) noexcept {
 
 void H2Session::write_error(H2Stream& s, Fault f) noexcept {
   const std::uint16_t status = info(f).http_status;
-  const std::string body =
-      std::to_string(status) + " " + std::string(reason_phrase(status)) + ": " + std::string(log_word(f)) + "\n";
+  const std::string body = std::to_string(status) + " " + std::string(reason_phrase(status)) + ": " +
+                           std::string(log_word(f)) + "\n";
   Head head = Head::response(status, BodySize::exactly(body.size()));
   head.fields.add(HeaderId::date, http_date(worker_.wall()));
   head.fields.add(HeaderId::content_type, "text/plain");
@@ -220,7 +231,8 @@ Fault H2Session::fault_of_close(const H2Stream& s) const noexcept {
     if (s.defect_ == Fault::head_too_large && !server()) return Fault::origin_head_too_large;
     if (s.defect_ != Fault::none) return s.defect_;
     if (s.tunnel_refused_ && sent_all) return Fault::none;
-    return server() ? Fault::bad_framing : Fault::origin_bad_framing;  // nghttp2 found a length or window violated
+    return server() ? Fault::bad_framing
+                    : Fault::origin_bad_framing;  // nghttp2 found a length or window violated
   }
   if (server()) return sent_all && !got_all ? Fault::early_response : Fault::client_reset;
   if (s.close_code_ == NGHTTP2_REFUSED_STREAM) return Fault::origin_refused_stream;

@@ -36,7 +36,9 @@ void H2Session::abandon(H2Stream& s, Fault why) noexcept {
   } else {
     // NO_ERROR would say that there was nothing more to come.
     s.reset_wanted_ = true;
-    s.reset_code_ = code != 0 ? code : server() ? std::uint32_t{NGHTTP2_INTERNAL_ERROR} : std::uint32_t{NGHTTP2_CANCEL};
+    s.reset_code_ = code != 0  ? code
+                    : server() ? std::uint32_t{NGHTTP2_INTERNAL_ERROR}
+                               : std::uint32_t{NGHTTP2_CANCEL};
   }
   s.detached_at_ = worker_.now();
   if (!s.EndingHook::linked()) ending_.push_back(s);
@@ -88,7 +90,8 @@ void H2Session::submit(H2Stream& s) noexcept {
   while (s.first_ != nullptr && !s.submitted_) {
     const H2Stream::Section& section = *s.first_;
     if (section.kind == H2Stream::Section::Kind::interim) {
-      nghttp2_submit_headers(ng_, NGHTTP2_FLAG_NONE, s.id_, nullptr, section.lines.data(), section.lines.size(), nullptr);
+      nghttp2_submit_headers(ng_, NGHTTP2_FLAG_NONE, s.id_, nullptr, section.lines.data(),
+                             section.lines.size(), nullptr);
       s.answered_ = true;
     } else {
       submit_head(s, section);
@@ -124,11 +127,13 @@ void H2Session::submit_head(H2Stream& s, const H2Stream::Section& section) noexc
   const bool has_data = !s.end_ || !s.body_.empty() || section.next != nullptr;
   if (server()) {
     if (trailers_only) {
-      nghttp2_submit_headers(ng_, NGHTTP2_FLAG_NONE, s.id_, nullptr, section.lines.data(), section.lines.size(), nullptr);
+      nghttp2_submit_headers(ng_, NGHTTP2_FLAG_NONE, s.id_, nullptr, section.lines.data(),
+                             section.lines.size(), nullptr);
       s.trailers_due_ = true;
       due_.push_back(&s);
     } else {
-      nghttp2_submit_response2(ng_, s.id_, section.lines.data(), section.lines.size(), has_data ? &body : nullptr);
+      nghttp2_submit_response2(ng_, s.id_, section.lines.data(), section.lines.size(),
+                               has_data ? &body : nullptr);
       s.data_ = has_data;
     }
     s.answered_ = true;
@@ -226,7 +231,8 @@ void H2Session::put_data(H2Stream& s, const std::uint8_t* head, std::size_t n) n
   while (left != 0) {
     Slice piece = s.body_.take_front(left);
     left -= piece.size();
-    if (!std::exchange(headed, true) && !(piece.size() > kCopyBelow && piece.prepend(header))) out_.append_copy(header);
+    if (!std::exchange(headed, true) && !(piece.size() > kCopyBelow && piece.prepend(header)))
+      out_.append_copy(header);
     out_.append(std::move(piece));
   }
   if (!headed) out_.append_copy(header);
@@ -259,8 +265,8 @@ void H2Session::frame_sent(const nghttp2_frame& frame) noexcept {
       if (s != nullptr) s->reset_by_us_ = true;
       // Resets that the peer made us send cost as much as those it sends itself.
       const std::uint32_t code = frame.rst_stream.error_code;
-      if (code == NGHTTP2_PROTOCOL_ERROR || code == NGHTTP2_FLOW_CONTROL_ERROR || code == NGHTTP2_STREAM_CLOSED ||
-          code == NGHTTP2_FRAME_SIZE_ERROR)
+      if (code == NGHTTP2_PROTOCOL_ERROR || code == NGHTTP2_FLOW_CONTROL_ERROR ||
+          code == NGHTTP2_STREAM_CLOSED || code == NGHTTP2_FRAME_SIZE_ERROR)
         guard_.glitches.add(GlitchCounter::kWhole, worker_.now(), limits_);
       return;
     }
@@ -276,8 +282,9 @@ void H2Session::goaway_sent(const nghttp2_goaway& frame) noexcept {
   if (ending_why_ == Fault::none) ending_why_ = server() ? Fault::bad_request : Fault::origin_bad_framing;
   if (code == NGHTTP2_INTERNAL_ERROR || code == NGHTTP2_ENHANCE_YOUR_CALM || code == NGHTTP2_CANCEL) return;
   const std::string_view why(reinterpret_cast<const char*>(frame.opaque_data), frame.opaque_data_len);
-  log_limited(LogLevel::warning, "HTTP/2 connection of " + peer().remote.text() + " closed: " +
-                                     nghttp2_http2_strerror(code) + (why.empty() ? "" : ": " + std::string(why)));
+  log_limited(LogLevel::warning, "HTTP/2 connection of " + peer().remote.text() +
+                                     " closed: " + nghttp2_http2_strerror(code) +
+                                     (why.empty() ? "" : ": " + std::string(why)));
 }
 
 /// False when the session is over.
@@ -296,8 +303,10 @@ bool H2Session::write() noexcept {
     return true;
   }
   out_sent_ += r.n;
-  if (out_.empty()) out_since_ = kNever;
-  else if (r.n != 0 || out_since_ == kNever) out_since_ = worker_.now();
+  if (out_.empty())
+    out_since_ = kNever;
+  else if (r.n != 0 || out_since_ == kNever)
+    out_since_ = worker_.now();
   return true;
 }
 

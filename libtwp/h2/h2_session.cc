@@ -14,8 +14,9 @@ namespace {
 
 constexpr std::size_t kMinRead = 4096;  // free octets in the inbox block that are worth a recv
 constexpr int kReadsPerTurn = 8;        // then others get a turn
-constexpr Duration kPatience = std::chrono::seconds(1);      // who waits so long and cancels is no flood
-constexpr Duration kDrainNotice = std::chrono::seconds(1);   // between the two GOAWAYs, when no PING comes back
+constexpr Duration kPatience = std::chrono::seconds(1);  // who waits so long and cancels is no flood
+constexpr Duration kDrainNotice =
+    std::chrono::seconds(1);  // between the two GOAWAYs, when no PING comes back
 
 /// Streams come and go with every request, on all sessions of a thread.
 Slab<H2Stream>& streams() noexcept {
@@ -25,8 +26,8 @@ Slab<H2Stream>& streams() noexcept {
 
 }  // namespace
 
-H2Session::H2Session(Worker& worker, std::unique_ptr<Transport> transport, Acceptor* acceptor, SessionOwner& owner,
-                     const HttpLimits& limits, Chain first)
+H2Session::H2Session(Worker& worker, std::unique_ptr<Transport> transport, Acceptor* acceptor,
+                     SessionOwner& owner, const HttpLimits& limits, Chain first)
     : worker_(worker), transport_(std::move(transport)), acceptor_(acceptor), owner_(owner), limits_(limits),
       tls_(transport_->peer().tls), guard_(limits, acceptor != nullptr), first_(std::move(first)),
       idle_since_(worker.now()) {
@@ -55,8 +56,8 @@ void H2Session::submit_settings() noexcept {
     s.push_back({NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, limits_.max_response_head});
   }
   nghttp2_submit_settings(ng_, NGHTTP2_FLAG_NONE, s.data(), s.size());
-  nghttp2_session_set_local_window_size(ng_, NGHTTP2_FLAG_NONE, 0,
-                                        static_cast<std::int32_t>(std::max(limits_.h2_connection_window, 65535u)));
+  nghttp2_session_set_local_window_size(
+      ng_, NGHTTP2_FLAG_NONE, 0, static_cast<std::int32_t>(std::max(limits_.h2_connection_window, 65535u)));
   settings_sent_ = worker_.now();
 }
 
@@ -101,8 +102,10 @@ void H2Session::read_some() noexcept {
     if (transport_->drained()) break;
   }
   if (dead_) return;
-  if (eof_) handle_eof();
-  else if (!closing_ && !transport_->drained()) read_soon();
+  if (eof_)
+    handle_eof();
+  else if (!closing_ && !transport_->drained())
+    read_soon();
   // Window updates, answers to PING and SETTINGS, GOAWAY; the end of streams.
   if (!dead_) flush_soon();
 }
@@ -123,9 +126,12 @@ void H2Session::feed(Block* block, std::uint32_t off, std::uint32_t n) noexcept 
     const FrameGuard::Verdict v = guard_.look(in, at, *this, worker_.now());
     if (guard_.payload_seen() == 0 && at >= FrameGuard::kHead) frame_at_ = at - FrameGuard::kHead;
     if (failing_ || dead_) break;
-    if (guard_.glitches.over(limits_)) flooded();
-    else if (v == FrameGuard::Verdict::stream_closed) fail(NGHTTP2_STREAM_CLOSED, Fault::protocol_error);
-    else if (v == FrameGuard::Verdict::protocol_error) fail(NGHTTP2_PROTOCOL_ERROR, Fault::protocol_error);
+    if (guard_.glitches.over(limits_))
+      flooded();
+    else if (v == FrameGuard::Verdict::stream_closed)
+      fail(NGHTTP2_STREAM_CLOSED, Fault::protocol_error);
+    else if (v == FrameGuard::Verdict::protocol_error)
+      fail(NGHTTP2_PROTOCOL_ERROR, Fault::protocol_error);
   }
   give(in.size());
   if (!dead_) release_held(End::no);
@@ -152,7 +158,9 @@ void H2Session::give(std::size_t to) noexcept {
 
 void H2Session::catch_up() noexcept { give(looked_at_); }
 
-bool H2Session::is_open(std::int32_t id) noexcept { return nghttp2_session_get_stream_local_close(ng_, id) >= 0; }
+bool H2Session::is_open(std::int32_t id) noexcept {
+  return nghttp2_session_get_stream_local_close(ng_, id) >= 0;
+}
 
 bool H2Session::is_fairly_cancelled(std::int32_t id) noexcept {
   const H2Stream* s = stream(id);
@@ -160,10 +168,11 @@ bool H2Session::is_fairly_cancelled(std::int32_t id) noexcept {
 }
 
 void H2Session::flooded() noexcept {
-  log_limited(LogLevel::warning, "HTTP/2 connection of " + peer().remote.text() + " closed: limits.h2_glitch_burst = " +
-                                     std::to_string(limits_.h2_glitch_burst) + ", seen " +
-                                     std::to_string(guard_.glitches.events()) +
-                                     " suspicious events (raise limits.h2_glitch_burst or limits.h2_glitch_rate)");
+  log_limited(LogLevel::warning,
+              "HTTP/2 connection of " + peer().remote.text() +
+                  " closed: limits.h2_glitch_burst = " + std::to_string(limits_.h2_glitch_burst) + ", seen " +
+                  std::to_string(guard_.glitches.events()) +
+                  " suspicious events (raise limits.h2_glitch_burst or limits.h2_glitch_rate)");
   fail(NGHTTP2_ENHANCE_YOUR_CALM, flood());
 }
 
@@ -233,7 +242,8 @@ Stream* H2Session::open(StreamEvents& events) noexcept {
 unsigned H2Session::capacity() const noexcept {
   if (server() || dead_ || draining_ || closing_ || failing_ || eof_ || send_broken_) return 0;
   if (nghttp2_session_check_request_allowed(ng_) == 0) return 0;
-  const std::uint32_t theirs = nghttp2_session_get_remote_settings(ng_, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
+  const std::uint32_t theirs =
+      nghttp2_session_get_remote_settings(ng_, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
   const std::uint32_t most = std::min(theirs, limits_.h2_max_streams);
   return active_ < most ? most - active_ : 0;
 }
@@ -256,11 +266,11 @@ void H2Session::note_refusal(const H2Stream& s) noexcept {
     if (!s.accepted_ && !s.refused_ && s.reset_by_us_)
       acceptor_->rejected(*this, s.defect_ != Fault::none ? s.defect_ : Fault::bad_header);
   } else if (s.gone_ == Fault::origin_bad_head || s.gone_ == Fault::origin_bad_framing) {
-    log_limited(LogLevel::warning, "response from " + peer().remote.text() + " refused: " +
-                                       (s.gone_ == Fault::origin_bad_head
-                                            ? "a head that RFC 9113 forbids"
-                                            : "a body that contradicts its head, after " +
-                                                  std::to_string(s.body_octets_) + " octets"));
+    log_limited(LogLevel::warning,
+                "response from " + peer().remote.text() + " refused: " +
+                    (s.gone_ == Fault::origin_bad_head ? "a head that RFC 9113 forbids"
+                                                       : "a body that contradicts its head, after " +
+                                                             std::to_string(s.body_octets_) + " octets"));
   }
 }
 
@@ -346,14 +356,15 @@ void H2Session::continue_drain() noexcept {
   }
   if (worker_.now() < drain_at_) return;
   goaway_queued_ = true;
-  nghttp2_submit_goaway(ng_, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(ng_), NGHTTP2_NO_ERROR,
-                        nullptr, 0);
+  nghttp2_submit_goaway(ng_, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(ng_),
+                        NGHTTP2_NO_ERROR, nullptr, 0);
 }
 
 void H2Session::fail(std::uint32_t code, Fault why) noexcept {
   if (std::exchange(failing_, true)) return;
   failing_since_ = worker_.now();
-  ending_why_ = why == Fault::protocol_error ? (server() ? Fault::bad_request : Fault::origin_bad_framing) : why;
+  ending_why_ =
+      why == Fault::protocol_error ? (server() ? Fault::bad_request : Fault::origin_bad_framing) : why;
   nghttp2_session_terminate_session(ng_, code);
   flush_soon();
 }
@@ -402,21 +413,25 @@ void H2Session::end_session(Fault why) noexcept {
     return;
   }
   // Whole messages end with END_STREAM, so an orderly end misleads nobody, and lets a client read our GOAWAY.
-  if (!server()) transport_->close(Fault::none);
-  else linger_and_close(worker_, std::move(transport_));
+  if (!server())
+    transport_->close(Fault::none);
+  else
+    linger_and_close(worker_, std::move(transport_));
 }
 
 }  // namespace twp::h2
 
 namespace twp {
 
-std::unique_ptr<Session> make_h2_server(Worker& worker, std::unique_ptr<Transport> transport, Acceptor& acceptor,
-                                        SessionOwner& owner, const HttpLimits& limits, Chain first) {
-  return std::make_unique<h2::H2Session>(worker, std::move(transport), &acceptor, owner, limits, std::move(first));
+std::unique_ptr<Session> make_h2_server(Worker& worker, std::unique_ptr<Transport> transport,
+                                        Acceptor& acceptor, SessionOwner& owner, const HttpLimits& limits,
+                                        Chain first) {
+  return std::make_unique<h2::H2Session>(worker, std::move(transport), &acceptor, owner, limits,
+                                         std::move(first));
 }
 
-std::unique_ptr<Session> make_h2_client(Worker& worker, std::unique_ptr<Transport> transport, SessionOwner& owner,
-                                        const HttpLimits& limits) {
+std::unique_ptr<Session> make_h2_client(Worker& worker, std::unique_ptr<Transport> transport,
+                                        SessionOwner& owner, const HttpLimits& limits) {
   return std::make_unique<h2::H2Session>(worker, std::move(transport), nullptr, owner, limits, Chain());
 }
 

@@ -11,8 +11,10 @@ Session& H2Stream::session() const noexcept { return session_; }
 void H2Stream::queue(Section::Kind kind, EncodedFields lines) noexcept {
   auto* s = static_cast<Section*>(arena_.allocate(sizeof(Section)));
   *s = {nullptr, lines, kind};
-  if (last_ == nullptr) first_ = s;
-  else last_->next = s;
+  if (last_ == nullptr)
+    first_ = s;
+  else
+    last_->next = s;
   last_ = s;
 }
 
@@ -79,7 +81,8 @@ void H2Stream::do_send_trailers(const HeaderBlock& trailers) {
   }
   end_ = true;
   // CONNECT has no trailers: it just ends (RFC 9113 §8.5).
-  if (method_ != Method::connect && !trailers.empty()) queue(Section::Kind::trailers, encode_trailers(trailers, arena_));
+  if (method_ != Method::connect && !trailers.empty())
+    queue(Section::Kind::trailers, encode_trailers(trailers, arena_));
   session_.dirty(*this);
 }
 

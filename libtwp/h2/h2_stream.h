@@ -21,9 +21,9 @@ struct SentTag {};
 struct EndingTag {};
 
 class H2Stream final : public Stream,
-                       public IListHook<AllTag>,     // every stream of the session
-                       public IListHook<DirtyTag>,   // has something to submit
-                       public IListHook<SentTag>,    // has octets on their way whose leaving is to be reported
+                       public IListHook<AllTag>,    // every stream of the session
+                       public IListHook<DirtyTag>,  // has something to submit
+                       public IListHook<SentTag>,   // has octets on their way whose leaving is to be reported
                        public IListHook<EndingTag> {  // is over, or will be when its last octets have left
  public:
   H2Stream(H2Session& session, std::int32_t id) noexcept : session_(session), id_(id) {}
@@ -80,10 +80,10 @@ class H2Stream final : public Stream,
 
   H2Session& session_;
   std::int32_t id_;
-  Method method_ = Method::get;   // of the request
-  std::uint16_t status_ = 0;      // of the final response that was sent or received
-  bool extended_ = false;         // extended CONNECT
-  bool attached_ = false;         // on_gone is still owed
+  Method method_ = Method::get;  // of the request
+  std::uint16_t status_ = 0;     // of the final response that was sent or received
+  bool extended_ = false;        // extended CONNECT
+  bool attached_ = false;        // on_gone is still owed
   bool going_ = false;
   bool accepted_ = false;         // server role: the acceptor knows it
   bool refused_ = false;          // the request was answered or reset by the session itself
@@ -107,22 +107,22 @@ class H2Stream final : public Stream,
   std::uint32_t close_code_ = 0;
   std::uint32_t reset_code_ = 0;  // to be sent
   bool reset_wanted_ = false;
-  bool reset_by_us_ = false;      // RST_STREAM of ours is in the output
+  bool reset_by_us_ = false;  // RST_STREAM of ours is in the output
   Fault gone_ = Fault::none;
-  Fault defect_ = Fault::none;    // why nghttp2 or we refuse what the peer sent
+  Fault defect_ = Fault::none;  // why nghttp2 or we refuse what the peer sent
   std::uint32_t interims_ = 0;
-  std::size_t credit_ = 0;        // to be given
+  std::size_t credit_ = 0;  // to be given
   std::uint64_t body_octets_ = 0;
   std::uint64_t unconsumed_ = 0;  // delivered and not yet passed on
   std::uint64_t rate_from_ = 0;   // body_octets_ at rate_since_
   Instant rate_since_ = kNever;
-  bool starved_ = false;          // our window may have held it up since rate_since_
+  bool starved_ = false;           // our window may have held it up since rate_since_
   bool expects_continue_ = false;  // asked and not yet told to go on
   std::uint64_t max_body_ = 0;
   std::uint64_t send_left_ = 0;
-  bool exact_ = false;            // send_left_ octets were announced
-  std::uint64_t dropped_ = 0;     // body octets that went nowhere, to be reported
-  std::uint64_t end_at_ = 0;      // where in the output its last octet stands
+  bool exact_ = false;         // send_left_ octets were announced
+  std::uint64_t dropped_ = 0;  // body octets that went nowhere, to be reported
+  std::uint64_t end_at_ = 0;   // where in the output its last octet stands
   Instant detached_at_ = kNever;
   Mark marks_[kMarks];
   Section* first_ = nullptr;

@@ -8,7 +8,8 @@ namespace {
 
 constexpr Duration kProbe = std::chrono::seconds(2);  // how often, while a stream waits
 constexpr Duration kSettingsTimeout = std::chrono::seconds(10);
-constexpr Duration kDetachedFor = std::chrono::seconds(15);  // to take a response that nobody waits for any more
+constexpr Duration kDetachedFor =
+    std::chrono::seconds(15);  // to take a response that nobody waits for any more
 
 }  // namespace
 
@@ -19,8 +20,9 @@ void H2Session::arm() noexcept {
 
 Instant H2Session::next_deadline() const noexcept {
   // A connection to an origin that idles is its owner's business.
-  Instant at = worker_.now() + ns(active_ != 0 || failing_ || goaway_queued_ ? std::min(kProbe, limits_.body_rate_window)
-                                                                             : limits_.keep_alive_timeout);
+  Instant at = worker_.now() + ns(active_ != 0 || failing_ || goaway_queued_
+                                      ? std::min(kProbe, limits_.body_rate_window)
+                                      : limits_.keep_alive_timeout);
   const auto sooner = [&](Instant since, Duration after) {
     if (since != kNever) at = std::min(at, since + ns(after));
   };
@@ -39,7 +41,9 @@ Instant H2Session::next_deadline() const noexcept {
 
 /// True when a deadline of the whole connection has passed, and the session is ending.
 bool H2Session::expired() noexcept {
-  const auto due = [&](Instant since, Duration after) { return since != kNever && since + ns(after) <= worker_.now(); };
+  const auto due = [&](Instant since, Duration after) {
+    return since != kNever && since + ns(after) <= worker_.now();
+  };
   if (failing_) {
     if (!due(failing_since_, kCloseTimeout)) return false;
     send_broken_ = true;  // it does not even take a GOAWAY

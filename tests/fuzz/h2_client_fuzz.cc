@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::string_view kHello("\0\0\6\4\0\0\0\0\0\0\10\0\0\0\1\0\0\0\4\1\0\0\0\0", 24);
 
-void ask(Session& session, std::vector<std::unique_ptr<Recorder>>& all, const Head& head, End end, bool reset) {
+void ask(Session& session, std::vector<std::unique_ptr<Recorder>>& all, const Head& head, End end,
+         bool reset) {
   auto& r = *all.emplace_back(std::make_unique<Recorder>());
   r.stream = session.open(r);
   if (r.stream == nullptr) {

@@ -16,7 +16,8 @@ constexpr std::string_view kHello("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\
 void answer(Recorder& r) {
   r.on_request = [](Recorder& s) {
     if (s.head->is_connect()) {
-      s.send_head(Head::response(s.head->authority.size() % 2 == 0 ? 200 : 403, BodySize::unknown()), End::no);
+      s.send_head(Head::response(s.head->authority.size() % 2 == 0 ? 200 : 403, BodySize::unknown()),
+                  End::no);
       s.send_body("down", End::no);
     } else if (s.head->path.size() % 5 == 0) {
       s.respond(200, "early");

@@ -14,8 +14,26 @@ namespace twp::test::h2 {
 
 inline constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-enum Type : std::uint8_t { data, headers, priority, rst_stream, settings, push_promise, ping, goaway, window_update, continuation };
-enum Flag : std::uint8_t { none = 0, ack = 1, end_stream = 1, end_headers = 4, padded = 8, with_priority = 32 };
+enum Type : std::uint8_t {
+  data,
+  headers,
+  priority,
+  rst_stream,
+  settings,
+  push_promise,
+  ping,
+  goaway,
+  window_update,
+  continuation
+};
+enum Flag : std::uint8_t {
+  none = 0,
+  ack = 1,
+  end_stream = 1,
+  end_headers = 4,
+  padded = 8,
+  with_priority = 32
+};
 
 inline std::string number(std::uint64_t v, int octets) {
   std::string s;
@@ -23,8 +41,10 @@ inline std::string number(std::uint64_t v, int octets) {
   return s;
 }
 
-inline std::string frame(std::uint8_t type, unsigned flags, std::uint32_t stream, std::string_view payload = {}) {
-  return number(payload.size(), 3) + number(type, 1) + number(flags, 1) + number(stream, 4) + std::string(payload);
+inline std::string frame(std::uint8_t type, unsigned flags, std::uint32_t stream,
+                         std::string_view payload = {}) {
+  return number(payload.size(), 3) + number(type, 1) + number(flags, 1) + number(stream, 4) +
+         std::string(payload);
 }
 
 using Fields = std::vector<std::pair<std::string, std::string>>;
@@ -58,14 +78,19 @@ inline std::string whole_headers(std::uint32_t stream, const Fields& fields) {
   return frame(headers, end_headers | end_stream, stream, hpack(fields));
 }
 inline Fields get(std::string_view path = "/", std::string_view method = "GET") {
-  return {{":method", std::string(method)}, {":scheme", "http"}, {":authority", "a.test"}, {":path", std::string(path)}};
+  return {{":method", std::string(method)},
+          {":scheme", "http"},
+          {":authority", "a.test"},
+          {":path", std::string(path)}};
 }
 inline Fields with(Fields fields, std::initializer_list<std::pair<std::string, std::string>> more) {
   fields.insert(fields.end(), more.begin(), more.end());
   return fields;
 }
 inline std::string setting(std::uint16_t id, std::uint32_t value) { return number(id, 2) + number(value, 4); }
-inline std::string hello(std::string_view entries = {}) { return std::string(kPreface) + frame(settings, none, 0, entries); }
+inline std::string hello(std::string_view entries = {}) {
+  return std::string(kPreface) + frame(settings, none, 0, entries);
+}
 
 struct Frame {
   std::uint8_t type = 0;
@@ -76,7 +101,8 @@ struct Frame {
 
   std::uint32_t u32(std::size_t at) const {
     std::uint32_t v = 0;
-    for (std::size_t i = at; i < at + 4 && i < payload.size(); ++i) v = v << 8 | static_cast<std::uint8_t>(payload[i]);
+    for (std::size_t i = at; i < at + 4 && i < payload.size(); ++i)
+      v = v << 8 | static_cast<std::uint8_t>(payload[i]);
     return v;
   }
   std::string_view field(std::string_view name) const {
@@ -107,7 +133,8 @@ class FrameReader {
       Frame f;
       f.type = at(3);
       f.flags = at(4);
-      f.stream = (std::uint32_t{at(5)} & 0x7f) << 24 | std::uint32_t{at(6)} << 16 | std::uint32_t{at(7)} << 8 | at(8);
+      f.stream = (std::uint32_t{at(5)} & 0x7f) << 24 | std::uint32_t{at(6)} << 16 |
+                 std::uint32_t{at(7)} << 8 | at(8);
       f.payload = in_.substr(9, n);
       in_.erase(0, 9 + n);
       if (f.type == headers || f.type == continuation) inflate(f);

@@ -49,7 +49,9 @@ class H2RawPeer {
   }
   bool ended(std::uint32_t stream) const {
     for (const h2::Frame& f : frames)
-      if (f.stream == stream && (f.type == h2::data || f.type == h2::headers) && (f.flags & h2::end_stream) != 0) return true;
+      if (f.stream == stream && (f.type == h2::data || f.type == h2::headers) &&
+          (f.flags & h2::end_stream) != 0)
+        return true;
     return false;
   }
   std::size_t count(std::uint8_t type) const {
@@ -64,7 +66,7 @@ class H2RawPeer {
   MemoryTransport* transport = nullptr;  ///< the session's; dies with it
   std::unique_ptr<RawPeer> peer;
   h2::FrameReader reader;
-  std::vector<h2::Frame> frames;         ///< everything that came from the session
+  std::vector<h2::Frame> frames;  ///< everything that came from the session
 };
 
 /// A server session; `peer` is the client.

@@ -156,11 +156,13 @@ Config everything() {
   c.listeners.back().tls->key = {"/dev/null", "/dev/zero"};
   c.listeners.back().tls->client_ca = "/dev/null";
   c.listeners.back().tls->min_version = "1.3";
+  c.listeners.back().http2 = false;
   c.clusters.push_back({});
   Cluster& k = c.clusters.back();
   k.name = "quote\" back\\slash \x01 \xc3\xa9";
   k.balance = Balance::least_of_two;
-  k.origins = {{"https://x.test", 3}, {"http://[::1]:8080", 0}};
+  k.http = "auto";
+  k.origins = {{"https://x.test", 3}, {"http://[::1]:8080", 0}, {"h2c://y.test", 1}};
   k.response_timeout = 123456789ns;
   Route r;
   r.hosts = {"*.a.test", "b.test"};

@@ -8,7 +8,9 @@ namespace {
 
 constexpr std::uint16_t kMaxStreams = 3, kConnectProtocol = 8;
 
-std::string rst(std::uint32_t stream, std::uint32_t code) { return h2::frame(h2::rst_stream, 0, stream, h2::number(code, 4)); }
+std::string rst(std::uint32_t stream, std::uint32_t code) {
+  return h2::frame(h2::rst_stream, 0, stream, h2::number(code, 4));
+}
 std::string goaway(std::uint32_t last, std::uint32_t code = 0) {
   return h2::frame(h2::goaway, 0, 0, h2::number(last, 4) + h2::number(code, 4));
 }
@@ -88,8 +90,10 @@ BOOST_AUTO_TEST_CASE(how_a_stream_ends_tells_what_was_lost) {
   };
   const Case cases[] = {
       {"reset before an answer", rst(1, 2), true, "origin-stream-reset"},
-      {"reset in the answer", h2::open_headers(1, kOk) + h2::frame(h2::data, 0, 1, "x") + rst(1, 2), true, "origin-truncated"},
-      {"the rest of the upload is not wanted", h2::whole_headers(1, kOk) + rst(1, 0), false, "early-response"},
+      {"reset in the answer", h2::open_headers(1, kOk) + h2::frame(h2::data, 0, 1, "x") + rst(1, 2), true,
+       "origin-truncated"},
+      {"the rest of the upload is not wanted", h2::whole_headers(1, kOk) + rst(1, 0), false,
+       "early-response"},
       {"no error and no answer", rst(1, 0), true, "origin-stream-reset"},
   };
   for (const Case& c : cases) {
@@ -97,7 +101,8 @@ BOOST_AUTO_TEST_CASE(how_a_stream_ends_tells_what_was_lost) {
       H2ClientRig rig;
       rig.greet();
       Recorder* r = rig.open();
-      r->send_head(Head::request(Method::post, "http", "a.test", "/", BodySize::unknown()), c.whole_request ? End::yes : End::no);
+      r->send_head(Head::request(Method::post, "http", "a.test", "/", BodySize::unknown()),
+                   c.whole_request ? End::yes : End::no);
       rig.play({});
       rig.play(c.frames);
       BOOST_TEST(r->gone);
@@ -115,8 +120,10 @@ BOOST_AUTO_TEST_CASE(a_lost_connection_ends_every_stream) {
     Recorder* fresh = rig.get();
     Recorder* begun = rig.get();
     rig.play(h2::open_headers(3, kOk));
-    if (reset) rig.peer->reset();
-    else rig.peer->finish();
+    if (reset)
+      rig.peer->reset();
+    else
+      rig.peer->finish();
     run_quiet(rig.worker);
     BOOST_TEST(log_word(fresh->fault) == (reset ? "origin-reset" : "origin-closed"));
     BOOST_TEST(log_word(begun->fault) == "origin-truncated");
@@ -169,6 +176,36 @@ BOOST_AUTO_TEST_CASE(a_response_without_a_body_ends_with_its_head) {
   BOOST_TEST(log_word(head->fault) == "ok");
 }
 
+BOOST_AUTO_TEST_CASE(an_origin_that_floods_is_left) {
+  H2ClientRig rig;
+  rig.greet();
+  Recorder* r = rig.get();
+  std::string pings;
+  for (int i = 0; i < 500; ++i) pings += h2::frame(h2::ping, 0, 0, "12345678");
+  rig.play(pings);
+  BOOST_TEST(rig.error(0) == 11);
+  BOOST_TEST(log_word(r->fault) == "origin-stream-reset");
+  BOOST_TEST(rig.owner.gone);
+}
+
+BOOST_AUTO_TEST_CASE(a_request_that_waits_for_room_can_be_cancelled) {
+  H2ClientRig rig;
+  rig.start();
+  Recorder* a = rig.get("/a");
+  Recorder* b = rig.open();  // before the origin says that it takes one
+  rig.play(h2::frame(h2::settings, 0, 0, h2::setting(kMaxStreams, 1)));
+  b->send_head(Head::request(Method::get, "http", "a.test", "/b"), End::yes);
+  rig.play({});
+  BOOST_TEST(rig.count(h2::headers) == 1u);
+  b->reset(Fault::cancelled);
+  rig.play(h2::whole_headers(1, kOk));
+  BOOST_TEST(log_word(a->fault) == "ok");
+  BOOST_TEST(b->gone);
+  BOOST_TEST(rig.count(h2::headers) == 1u);
+  BOOST_TEST(rig.owner.session()->active() == 0u);
+  BOOST_TEST(rig.owner.session()->capacity() == 1u);
+}
+
 BOOST_AUTO_TEST_CASE(a_draining_session_goes_when_it_is_empty) {
   H2ClientRig rig;
   rig.greet();
@@ -199,12 +236,15 @@ BOOST_AUTO_TEST_CASE(a_failing_transport_ends_a_client_once_at_any_call) {
     for (const bool read : {true, false}) {
       H2ClientRig rig;
       rig.start();
-      if (read) rig.transport->fail_read_at(nth);
-      else rig.transport->fail_write_at(nth);
+      if (read)
+        rig.transport->fail_read_at(nth);
+      else
+        rig.transport->fail_write_at(nth);
       Recorder* r = rig.get();
       rig.play(h2::frame(h2::settings, 0, 0) + h2::frame(h2::settings, h2::ack, 0));
       rig.play(h2::open_headers(1, kOk));
-      for (int i = 0; i < 8; ++i) rig.play(h2::frame(h2::data, 0, 1, "xx") + h2::frame(h2::ping, 0, 0, "12345678"));
+      for (int i = 0; i < 8; ++i)
+        rig.play(h2::frame(h2::data, 0, 1, "xx") + h2::frame(h2::ping, 0, 0, "12345678"));
       rig.play(h2::frame(h2::data, h2::end_stream, 1));
       if (r != nullptr) BOOST_TEST(r->gone);
       if (rig.owner.session() != nullptr) rig.owner.session()->close(Fault::none);

@@ -140,8 +140,10 @@ BOOST_AUTO_TEST_CASE(a_client_that_goes_ends_its_streams) {
     H2ServerRig rig;
     rig.greet();
     rig.play(h2::whole_headers(1, h2::get()) + h2::open_headers(3, h2::get("/", "POST")));
-    if (reset) rig.peer->reset();
-    else rig.peer->finish();
+    if (reset)
+      rig.peer->reset();
+    else
+      rig.peer->finish();
     run_quiet(rig.worker);
     BOOST_TEST(rig.owner.gone);
     BOOST_TEST(log_word(rig.stream(0).fault) == (reset ? "client-reset" : "client-closed"));
@@ -163,7 +165,8 @@ BOOST_AUTO_TEST_CASE(the_last_words_of_a_client_are_answered) {
 BOOST_AUTO_TEST_CASE(a_response_leaves_by_urgency) {
   H2ServerRig rig;
   rig.greet(h2::setting(4, 1 << 20));
-  rig.play(h2::whole_headers(1, h2::with(h2::get(), {{"priority", "u=5"}})) + h2::whole_headers(3, h2::with(h2::get(), {{"priority", "u=1"}})));
+  rig.play(h2::whole_headers(1, h2::with(h2::get(), {{"priority", "u=5"}})) +
+           h2::whole_headers(3, h2::with(h2::get(), {{"priority", "u=1"}})));
   BOOST_TEST(rig.stream(0).head->fields.get(HeaderId::priority) == "u=5");
   rig.stream(0).respond(200, std::string(20'000, 'a'));
   rig.stream(1).respond(200, std::string(20'000, 'b'));
@@ -180,7 +183,8 @@ BOOST_AUTO_TEST_CASE(a_response_leaves_by_urgency) {
 BOOST_AUTO_TEST_CASE(a_priority_update_changes_the_order) {
   H2ServerRig rig;
   rig.greet(h2::setting(4, 1 << 20));
-  rig.play(h2::whole_headers(1, h2::get()) + h2::whole_headers(3, h2::get()) + h2::frame(0x10, 0, 0, h2::number(3, 4) + "u=0"));
+  rig.play(h2::whole_headers(1, h2::get()) + h2::whole_headers(3, h2::get()) +
+           h2::frame(0x10, 0, 0, h2::number(3, 4) + "u=0"));
   rig.stream(0).respond(200, std::string(20'000, 'a'));
   rig.stream(1).respond(200, std::string(20'000, 'b'));
   rig.play({});
@@ -221,8 +225,10 @@ BOOST_AUTO_TEST_CASE(a_failing_transport_ends_a_server_once_at_any_call) {
       H2ServerRig rig;
       rig.acceptor.setup = [](Recorder& r) { r.on_request = [](Recorder& s) { s.respond(200, "hello"); }; };
       rig.start();
-      if (read) rig.transport->fail_read_at(nth);
-      else rig.transport->fail_write_at(nth);
+      if (read)
+        rig.transport->fail_read_at(nth);
+      else
+        rig.transport->fail_write_at(nth);
       rig.play(h2::hello() + h2::frame(h2::settings, h2::ack, 0));
       for (std::uint32_t id = 1; id < 21; id += 2) rig.play(h2::open_headers(id, h2::get("/", "POST")));
       rig.peer->reset();

@@ -141,8 +141,10 @@ BOOST_AUTO_TEST_CASE(a_stalled_stream_does_not_stall_others) {
   limits.stream_window = 64 * 1024;
   Pair rig(limits);
   rig.acceptor.setup = [](Recorder& r) {
-    if (r.stream->id() == 1) r.consume = false;
-    else answer(r);
+    if (r.stream->id() == 1)
+      r.consume = false;
+    else
+      answer(r);
   };
   rig.start();
   run_quiet(rig.worker);
@@ -287,7 +289,8 @@ BOOST_AUTO_TEST_CASE(a_reset_in_any_phase_ends_both_sides_and_harms_nobody_else)
       {"body", [](Recorder& r) { r.on_data = [](Recorder& s) { s.reset(Fault::cancelled); }; }},
       {"end", [](Recorder& r) { r.on_end = [](Recorder& s) { s.reset(Fault::cancelled); }; }},
       {"interim", [](Recorder& r) { r.on_interim = [](Recorder& s) { s.reset(Fault::cancelled); }; }},
-      {"sent", [](Recorder& r) { r.on_octets_sent = [](Recorder& s, std::size_t) { s.reset(Fault::cancelled); }; }},
+      {"sent",
+       [](Recorder& r) { r.on_octets_sent = [](Recorder& s, std::size_t) { s.reset(Fault::cancelled); }; }},
   };
   for (const bool server_resets : {true, false}) {
     for (const auto& [what, install] : phases) {
