@@ -11,6 +11,7 @@
 #include "cmd/cli_program.h"
 #include "cmd/cli_version.h"
 #include "cmd/twp_loadgen_options.h"
+#include "loadgen/endpoint.h"
 #include "loadgen/report.h"
 #include "loadgen/runner.h"
 
@@ -26,6 +27,8 @@ constexpr const char* kFooter = R"(Examples:
   twp-loadgen run https://a.test:8443/ --ca ca.pem --connect-to 127.0.0.1:8443 -c 16 --new-connection
   twp-loadgen run http://127.0.0.1:8080/echo --workload duplex --body-size 10MiB -c 4
   twp-loadgen run http://127.0.0.1:8080/ws --workload ws -c 32
+  twp-loadgen run https://a.test:8443/ --http h2 -c 64 -m 8             8 connections with 8 streams each
+  twp-loadgen run h2c://127.0.0.1:8080 --workload grpc -c 64            unary calls of twp.Echo
   twp-loadgen ramp http://127.0.0.1:8080/ --concurrency 8,16,32,64 --slo-p99 50ms --watch proxy=1234 --csv out.csv
 
 Exit status: 0 success, 1 failure, 2 bad usage, 3 an SLO given on the command line was missed.
@@ -101,7 +104,7 @@ int run(int argc, char** argv) {
   twp::loadgen_cli::Arguments run_args;
   twp::loadgen_cli::Arguments ramp_args;
   CLI::App app("Loads an HTTP server or proxy and measures it.", "twp-loadgen");
-  app.set_version_flag("--version", twp::cli::version_text("twp-loadgen", {"event", "cares", "crypto", "cli11"}));
+  app.set_version_flag("--version", twp::cli::version_text("twp-loadgen", {"event", "cares", "nghttp2", "crypto", "cli11"}));
   app.require_subcommand(1);
   app.footer(kFooter);
   CLI::App* one = app.add_subcommand("run", "One load for a time");
@@ -116,6 +119,7 @@ int run(int argc, char** argv) {
   const bool is_ramp = ramp->parsed();
   auto& args = is_ramp ? ramp_args : run_args;
   if (auto ok = twp::loadgen_cli::to_plan(args, is_ramp); !ok) return complain(ok.error());
+  if (auto ok = negotiate(args.plan); !ok) return complain(ok.error());
   Interrupt interrupt;
   auto status = Session(args.plan, is_ramp).run(interrupt);
   return status ? *status : complain(status.error());

@@ -24,7 +24,10 @@ constexpr const char* kFooter = R"(Pages:
   /stream?chunks=10&size=1024&interval=100    /trailers   a body with trailers
   /delay/MS         answers after MS ms       /interim    100 and 103 before the 200
   /status/NNN       that status               /ws         WebSocket echo
-  /close, /reset    the connection is closed after the response, reset in the middle of it
+  /close, /reset    the connection is closed after the response; the stream (HTTP/1.1: connection) is reset in the middle of it
+  /twp.Echo/Unary, /ServerStream, /ClientStream, /BidiStream, /grpc.health.v1.Health/Check   gRPC (application/grpc)
+
+Every page is there over HTTP/1.1 and HTTP/2: by ALPN at https, by the first octets at http.
 
 Examples:
   twp-origin --listen http://127.0.0.1:8080
@@ -86,7 +89,7 @@ twp::Result<void> prepare(Arguments& a) {
 int run(int argc, char** argv) {
   Arguments a;
   CLI::App app("The test origin of twp: pages that answer in every way an HTTP server may.", "twp-origin");
-  app.set_version_flag("--version", twp::cli::version_text("twp-origin", {"event", "cares", "crypto", "cli11"}));
+  app.set_version_flag("--version", twp::cli::version_text("twp-origin", {"event", "cares", "nghttp2", "crypto", "cli11"}));
   app.footer(kFooter);
   add_options(app, a);
   if (const auto ended = twp::cli::parse(app, argc, argv)) return *ended;

@@ -44,7 +44,7 @@ Result<void> slo(const Arguments& a, load::Plan& plan) {
     Duration d{};
     if (auto ok = duration("--slo-p99", a.slo_p99, d); !ok) return ok;
     plan.slo.p99_us = static_cast<std::uint64_t>(d.count() / 1000);
-    plan.slo.given = true;
+    plan.slo.given = plan.slo.p99_given = true;
   }
   return {};
 }
@@ -55,7 +55,7 @@ void add_request_options(CLI::App& c, Arguments& a) {
   CLI::Option* size_option = c.add_option("--body-size", a.body_size, "Send a generated body of so many octets (64k, 1MiB ...)")->type_name("N")->group("Request");
   c.add_option("--body", a.plan.body_file, "Send this file as the body")->type_name("FILE")->excludes(size_option)->group("Request");
   c.add_option("--workload", a.workload,
-               "request; early: the response comes during the upload (/early); duplex: the body comes back as it is sent (/echo); ws: WebSocket echo (/ws)")
+               "request; early: the response comes during the upload (/early); duplex: the body comes back as it is sent (/echo); ws: WebSocket echo (/ws); grpc: unary calls (/twp.Echo/Unary)")
       ->capture_default_str()->group("Request");
   c.add_flag("--new-connection", a.plan.new_connection, "Each request on a connection of its own; connecting is part of the time")->group("Request");
   c.add_option("--read-rate", a.read_rate, "Read each response at so many octets a second")->type_name("N")->group("Request");
@@ -64,7 +64,8 @@ void add_request_options(CLI::App& c, Arguments& a) {
   c.add_option("--ca", a.plan.ca_file, "Trust the CAs in this PEM file instead of the system's")->type_name("FILE")->group("Connection");
   c.add_flag("--insecure", a.plan.insecure, "Do not verify certificates")->group("Connection");
   c.add_flag("--no-resume", a.no_resume, "Never resume TLS sessions")->group("Connection");
-  c.add_option("--http", a.http, "HTTP version: h1")->capture_default_str()->check(CLI::IsMember({"h1"}))->group("Connection");
+  c.add_option("--http", a.plan.http, "HTTP version: h1, h2, or auto, which is what ALPN chooses (default: h1 for http://, auto for https://)")
+      ->check(CLI::IsMember({"h1", "h2", "auto"}))->group("Connection");
 }
 
 void add_check_options(CLI::App& c, Arguments& a) {
@@ -76,7 +77,7 @@ void add_check_options(CLI::App& c, Arguments& a) {
                  ->type_name("[FILE]")->expected(0, 1)->group("Checks");
   c.add_option("--timeout", a.timeout, "A request that takes longer is an error")->capture_default_str()->group("Checks");
   c.add_option("--slo-errors", a.slo_errors, "Share of errors to stay under (default 0.1%); exit status 3 when missed")->type_name("SHARE")->group("Checks");
-  c.add_option("--slo-p99", a.slo_p99, "99th percentile to stay under (default 50ms); exit status 3 when missed")->type_name("TIME")->group("Checks");
+  c.add_option("--slo-p99", a.slo_p99, "99th percentile to stay under (default 50ms, HTTP/2 100ms); exit status 3 when missed")->type_name("TIME")->group("Checks");
 }
 
 void add_report_options(CLI::App& c, Arguments& a) {
@@ -99,14 +100,16 @@ void add_report_options(CLI::App& c, Arguments& a) {
 }  // namespace
 
 void add_options(CLI::App& c, Arguments& a, bool ramp) {
-  c.add_option("URL", a.url, "What to load: http://HOST[:PORT][/PATH] or https://...")->required();
+  c.add_option("URL", a.url, "What to load: http://HOST[:PORT][/PATH], https://..., or h2c://... for HTTP/2 without TLS")->required();
   if (ramp) {
     c.add_option("-c,--concurrency", a.steps, "Requests in flight, one step each")->type_name("N,N,...")->capture_default_str();
   } else {
     c.add_option("-c,--concurrency", a.concurrency, "Requests in flight; with --rate: connections at hand")->check(CLI::Range(1, 1'000'000))->capture_default_str();
     c.add_option("--rate", a.plan.rate, "Open loop: so many requests a second, timed from when they were due")->type_name("R")->check(CLI::PositiveNumber);
   }
-  c.add_option("-m,--streams", a.streams, "Requests in flight per connection; HTTP/1.1 has 1")->check(CLI::Range(1, 1))->capture_default_str();
+  c.add_option("-m,--streams", a.plan.streams,
+               "Requests in flight per connection (default: HTTP/1.1 has 1; with HTTP/2 all spread over min(concurrency, max(4 x cores, 16)) connections)")
+      ->type_name("N")->check(CLI::Range(1, 1'000'000));
   c.add_option("-d,--duration", a.duration, "Time to measure, per step")->capture_default_str();
   c.add_option("--warmup", a.warmup, "Time before that, not counted")->capture_default_str();
   c.add_option("-t,--threads", a.plan.threads, "Threads (default: one for each 32 connections, at most one a core)")->type_name("N");

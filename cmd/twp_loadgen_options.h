@@ -13,9 +13,7 @@ namespace twp::loadgen_cli {
 /// Texts as typed; to_plan() gives them meaning.
 struct Arguments {
   std::string url;
-  std::string http = "h1";
   unsigned concurrency = 1;
-  unsigned streams = 1;
   std::string steps = "8,16,32,64";
   std::string duration = "8s", warmup = "2s", timeout = "30s";
   std::string body_size, read_rate, workload = "request", status = "2xx";

@@ -12,9 +12,14 @@ constexpr Duration kMaxBackoff = std::chrono::seconds(1);
 
 }  // namespace
 
-Connection::Connection(Driver& driver) : driver_(driver) {
-  if (driver.plan().workload == Workload::ws) lane_ = std::make_unique<WsLane>(driver, *this);
-  else lane_ = std::make_unique<HttpLane>(driver, *this);
+Connection::Connection(Driver& driver, unsigned lanes) : driver_(driver) {
+  for (unsigned i = 0; i < lanes; ++i) {
+    switch (driver.plan().workload) {
+      case Workload::ws: lanes_.push_back(std::make_unique<WsLane>(driver, *this)); break;
+      case Workload::grpc: lanes_.push_back(std::make_unique<GrpcLane>(driver, *this)); break;
+      default: lanes_.push_back(std::make_unique<HttpLane>(driver, *this)); break;
+    }
+  }
 }
 
 Connection::~Connection() = default;
@@ -22,11 +27,11 @@ Connection::~Connection() = default;
 void Connection::dial() noexcept {
   if (driver_.stopping() || dial_ != nullptr || session_ != nullptr) return;
   dial_began_ = monotonic_now();
-  answered_ = false;
+  answered_ = broken_ = false;
   dial_ = Dial::start(driver_.worker(), driver_.resolver(), driver_.target(), *this, *this);
 }
 
-void Connection::dial_later() noexcept {
+void Connection::try_later() noexcept {
   if (driver_.stopping()) return;
   const Duration wait = std::min(kMaxBackoff, kFirstBackoff * (1 << std::min(failures_, 8u)));
   ++failures_;
@@ -36,13 +41,21 @@ void Connection::dial_later() noexcept {
 void Connection::on_dialed(Dial&, std::unique_ptr<Session> session) noexcept {
   driver_.worker().retire(std::move(dial_));
   session_ = std::move(session);
+  open_lanes_ = 0;
   if (driver_.stopping()) return;
-  if (driver_.plan().workload == Workload::ws) {
-    lane_->attach();
-    return;
-  }
-  opened();
-  driver_.offer(*lane_);
+  if (!lanes_.front()->needs_handshake()) opened();
+  for (auto& lane : lanes_) wait(*lane);
+  go_on();
+}
+
+void Connection::lane_opened() noexcept {
+  failures_ = 0;
+  if (++open_lanes_ == lanes_.size()) opened();
+}
+
+void Connection::lane_refused(Lane& lane) noexcept {
+  wait(lane);
+  try_later();
 }
 
 void Connection::opened() noexcept {
@@ -50,33 +63,53 @@ void Connection::opened() noexcept {
   driver_.connection_opened(Duration(static_cast<std::int64_t>(monotonic_now() - dial_began_)), first);
 }
 
+void Connection::on_timer() noexcept {
+  if (session_ == nullptr) dial();
+  else go_on();
+}
+
+void Connection::go_on() noexcept {
+  // Each lane once: what cannot go on now waits again.
+  IList<Lane> all;
+  all.splice_back(waiting_);
+  while (!all.empty() && session_ != nullptr && session_->capacity() != 0) {
+    Lane& lane = all.pop_front();
+    lane.go_on();
+  }
+  all.splice_back(waiting_);
+  waiting_.splice_back(all);
+}
+
 void Connection::on_dial_failed(Dial&, Fault, const std::string& detail) noexcept {
   driver_.worker().retire(std::move(dial_));
   if (driver_.stopping()) return;
   driver_.dial_failed("cannot connect to " + detail);
-  dial_later();
+  try_later();
 }
 
-void Connection::on_capacity(Session& session) noexcept {
-  if (session.capacity() != 0 && !lane_->busy()) driver_.offer(*lane_);
+void Connection::on_capacity(Session&) noexcept {
+  // A lane whose handshake was refused waits for the timer: asking again at once would only hammer.
+  if (!armed()) go_on();
 }
 
-void Connection::on_session_gone(Session&, Fault) noexcept {
-  lane_->unlink();
+void Connection::on_session_gone(Session&, Fault why) noexcept {
+  for (auto& lane : lanes_) lane->unlink();
   driver_.worker().retire(std::move(session_));
   if (driver_.stopping()) return;
+  // Nothing was in flight, and what came all the same was no answer to anything.
+  if (why == Fault::protocol_error && answered_ && !broken_) driver_.record_stray(*lanes_.front());
   if (answered_) {
     failures_ = 0;
     dial();
   } else {
     // A connection that never answered anything: dialing again at once would only hammer.
-    dial_later();
+    try_later();
   }
 }
 
 void Connection::close() noexcept {
   cancel();
-  lane_->unlink();
+  for (auto& lane : lanes_) lane->unlink();
   if (dial_ != nullptr) driver_.worker().retire(std::move(dial_));
   if (session_ != nullptr) session_->close(Fault::none);
 }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "origin/grpc.h"
+
 namespace twp::load {
 namespace {
 
@@ -32,34 +34,8 @@ Result<std::unique_ptr<Driver>> Driver::create(Load load) {
 }
 
 Result<void> Driver::prepare() {
-  const Plan& p = plan();
   resolver_ = std::make_unique<Resolver>(worker_, ResolverOptions{});
-  target_.host = p.url.host;
-  target_.port = p.url.port;
-  if (!p.connect_to.empty()) {
-    auto to = parse_host_port(p.connect_to, p.url.port);
-    if (!to) return twp::fail(Fault::bad_config, "--connect-to " + p.connect_to + ": " + to.error().what);
-    target_.host = to->host;
-    target_.port = to->port;
-  }
-  target_.tls = p.url.encrypted();
-  if (target_.tls) {
-    const std::string name = p.host.empty() ? p.url.host : p.host.substr(0, p.host.find(':'));
-    target_.sni = target_.verify_name = name;
-    TlsClientOptions options;
-    options.ca_file = p.ca_file;
-    options.verify = !p.insecure;
-    options.session_cache = p.resume;
-    auto context = TlsContext::client(options);
-    if (!context) return std::unexpected(context.error());
-    tls_ = std::move(*context);
-    target_.tls_context = tls_.get();
-  }
-  limits_.stream_idle_timeout = std::max<Duration>(limits_.stream_idle_timeout, p.timeout);
-  // A slow reader takes its share every 20 ms: the window must hold more than one share.
-  limits_.stream_window = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(p.read_rate / 20, limits_.stream_window, 1u << 30));
-  target_.limits = &limits_;
-  target_.connect_timeout = std::min<Duration>(p.timeout, std::chrono::seconds(10));
+  if (auto ok = endpoint_.prepare(plan(), load_.spread.most()); !ok) return ok;
   build_request();
   const int fd = ::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
   if (fd < 0 || !timer_fd_.open(worker_, fd, *this)) return twp::fail(Fault::too_many_files, "cannot make a timer: " + errno_text(errno));
@@ -70,6 +46,7 @@ void Driver::build_request() {
   const Plan& p = plan();
   const std::string authority = p.host.empty() ? p.url.authority() : p.host;
   const bool ws = p.workload == Workload::ws;
+  const bool grpc = p.workload == Workload::grpc;
   const bool has_body = !ws && load_.payload.size() != 0;
   const Method m = ws ? Method::connect : method_from(p.method);
   request_ = Head::request(m, p.url.encrypted() ? "https" : "http", authority, p.url.target,
@@ -79,12 +56,18 @@ void Driver::build_request() {
     request_.protocol = "websocket";
     request_.body = BodySize::unknown();
   }
+  if (grpc) {
+    request_.body = BodySize::unknown();
+    request_.fields.add(HeaderId::content_type, grpc::kContentType);
+    request_.fields.add(HeaderId::te, "trailers");
+  }
   for (const auto& [name, value] : p.headers) request_.fields.add(name, value);
-  if (has_body) request_.fields.add(HeaderId::content_length, std::to_string(load_.payload.size()));
+  if (has_body && !grpc) request_.fields.add(HeaderId::content_length, std::to_string(load_.payload.size()));
 }
 
 void Driver::run() noexcept {
-  for (unsigned i = 0; i < load_.connections; ++i) connections_.push_back(std::make_unique<Connection>(*this));
+  for (unsigned i = 0; i < load_.connections; ++i)
+    connections_.push_back(std::make_unique<Connection>(*this, load_.spread.of(load_.first + i)));
   for (auto& c : connections_) c->dial();
   worker_.run();
   stopping_ = true;
@@ -95,7 +78,7 @@ void Driver::close_all() noexcept {
   for (auto& c : connections_) c->close();
   worker_.turn(Duration::zero());  // retires what closing has left behind
   connections_.clear();
-  tls_.reset();
+  endpoint_.release_tls();
 }
 
 void Driver::begin(const Window& window) noexcept {
@@ -105,11 +88,15 @@ void Driver::begin(const Window& window) noexcept {
     pacer_ = Pacer(window.warm, plan().rate / load_.threads, static_cast<double>(load_.index) / load_.threads);
   worker_.arm(*this, sweep_interval(plan()));
   for (auto& c : connections_)
-    if (c->lane().ready()) offer(c->lane());
+    c->for_each_lane([this](Lane& lane) { offer(lane); });
 }
 
 void Driver::offer(Lane& lane) noexcept {
-  if (!running_ || stopping_ || lane.busy() || !lane.ready()) return;
+  if (!running_ || stopping_ || lane.busy()) return;
+  if (!lane.ready()) {
+    lane.connection().wait(lane);
+    return;
+  }
   if (!plan().open_loop()) {
     const Instant now = clock();
     if (now >= window_.until) return;
@@ -129,6 +116,7 @@ void Driver::start_due() noexcept {
   while (!idle_.empty() && pacer_.is_due(now) && pacer_.next() < window_.until) {
     Lane& lane = idle_.pop_front();
     if (lane.ready()) lane.start(pacer_.take());
+    else lane.connection().wait(lane);
   }
   arm_pacer();
 }
@@ -152,7 +140,9 @@ void Driver::on_timer() noexcept {
   const Instant now = worker_.now();
   const auto limit = static_cast<Instant>(plan().timeout.count());
   for (auto& c : connections_)
-    if (c->lane().busy() && now > c->lane().started() + limit) c->lane().expire();
+    c->for_each_lane([&](Lane& lane) {
+      if (lane.busy() && now > lane.started() + limit) lane.expire();
+    });
   if (stopping_) settle();
   if (state() != State::done) worker_.arm(*this, stopping_ ? Duration(std::chrono::milliseconds(1)) : sweep_interval(plan()));
 }
@@ -178,6 +168,13 @@ void Driver::record_failure(Lane& lane, Failure why, std::string_view detail) no
   if (!counts(lane, clock())) return;
   ++counters_.requests;
   counters_.fail(why);
+}
+
+void Driver::record_stray(const Lane& lane) noexcept {
+  wrong_.store(wrong_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (counters_.first_error.empty()) counters_.first_error = "octets after the end of a response";
+  // The request has been counted already, as a right one.
+  if (counts(lane, clock())) counters_.fail(Failure::stray);
 }
 
 void Driver::connection_opened(Duration took, bool first) noexcept {
@@ -216,9 +213,9 @@ void Driver::end(Instant at) noexcept {
 void Driver::settle() noexcept {
   const Instant now = monotonic_now();
   if (plan().open_loop()) {
-    const bool waiting = std::any_of(connections_.begin(), connections_.end(), [&](auto& c) {
-      return c->lane().busy() && counts(c->lane(), now);
-    });
+    bool waiting = false;
+    for (auto& c : connections_)
+      c->for_each_lane([&](Lane& lane) { waiting |= lane.busy() && counts(lane, now); });
     if (waiting && now < settle_until_) return;
     // What was due and has no answer waited at least until now: leaving it out would make a stall look fast.
     const auto unfinished = [&](Instant due) {
@@ -227,7 +224,9 @@ void Driver::settle() noexcept {
       counters_.latency.record(between(due, now));
     };
     for (auto& c : connections_)
-      if (c->lane().busy()) unfinished(c->lane().intended());
+      c->for_each_lane([&](Lane& lane) {
+        if (lane.busy()) unfinished(lane.intended());
+      });
     const std::uint64_t left = running_ ? pacer_.untaken_until(window_.until) : 0;
     for (std::uint64_t i = 0; i < left; ++i) unfinished(pacer_.due(pacer_.taken() + i));
   }

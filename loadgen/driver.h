@@ -8,15 +8,24 @@
 #include <vector>
 
 #include "event/worker.h"
+#include "loadgen/endpoint.h"
 #include "loadgen/lane.h"
 #include "loadgen/pacer.h"
 #include "loadgen/payload.h"
 #include "loadgen/plan.h"
 #include "net/resolver.h"
 #include "proxy/dialer.h"
-#include "tls/tls_context.h"
 
 namespace twp::load {
+
+/// A step's requests in flight, dealt out to its connections.
+struct Spread {
+  unsigned lanes = 1;        ///< of all connections together, at least one each
+  unsigned connections = 1;
+  /// Lanes of connection `i`, 0..connections-1.
+  unsigned of(unsigned i) const noexcept { return lanes / connections + (i < lanes % connections ? 1 : 0); }
+  unsigned most() const noexcept { return of(0); }
+};
 
 /// What all drivers of a step share, read only.
 struct Load {
@@ -25,6 +34,8 @@ struct Load {
   bool check_hash = false;
   std::optional<std::uint64_t> expected_hash;  ///< none: what the first good response had
   unsigned index = 0, threads = 1;  ///< of this driver
+  Spread spread;                    ///< of the step
+  unsigned first = 0;               ///< number of this driver's first connection
   unsigned connections = 1;         ///< of this driver
 };
 
@@ -39,16 +50,27 @@ struct Window {
 /// One connection and its lanes. Reconnects by itself, backing off while dials fail.
 class Connection final : SessionOwner, DialHandler, Timer {
  public:
-  explicit Connection(Driver& driver);
+  Connection(Driver& driver, unsigned lanes);
   ~Connection();
 
   void dial() noexcept;
   void close() noexcept;
   Session* session() noexcept { return session_.get(); }
-  Lane& lane() noexcept { return *lane_; }
-  /// The handshake that the workload needs above the session is done.
-  void opened() noexcept;
+  template <class F>
+  void for_each_lane(F&& f) {
+    for (auto& lane : lanes_) f(*lane);
+  }
+  /// The handshake that the workload needs above the session is done on one more lane.
+  void lane_opened() noexcept;
+  /// That handshake has failed; it is tried again later.
+  void lane_refused(Lane& lane) noexcept;
+  /// `lane` has no stream: it goes on as soon as the session has room for one.
+  void wait(Lane& lane) noexcept {
+    if (!lane.linked()) waiting_.push_back(lane);
+  }
   void note_answer() noexcept { answered_ = true; }
+  /// A request failed with the connection.
+  void note_broken() noexcept { broken_ = true; }
   Instant dial_began() const noexcept { return dial_began_; }
 
  private:
@@ -56,16 +78,21 @@ class Connection final : SessionOwner, DialHandler, Timer {
   void on_dial_failed(Dial& dial, Fault fault, const std::string& detail) noexcept override;
   void on_capacity(Session&) noexcept override;
   void on_session_gone(Session&, Fault why) noexcept override;
-  void on_timer() noexcept override { dial(); }
-  void dial_later() noexcept;
+  void on_timer() noexcept override;
+  void opened() noexcept;
+  void go_on() noexcept;
+  void try_later() noexcept;
 
   Driver& driver_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<Dial> dial_;
-  std::unique_ptr<Lane> lane_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  IList<Lane> waiting_;      // for the session to have room
   Instant dial_began_ = 0;
-  unsigned failures_ = 0;  // dials or empty connections in a row
+  unsigned failures_ = 0;    // dials or empty connections in a row
+  unsigned open_lanes_ = 0;  // of this session
   bool answered_ = false;  // this connection has answered a request
+  bool broken_ = false;    // a request of this connection failed with it
   bool counted_ = false;   // this object has been open once
 };
 
@@ -97,7 +124,7 @@ class Driver final : PollHandler, Timer {
   Resolver& resolver() noexcept { return *resolver_; }
   const Load& load() const noexcept { return load_; }
   const Plan& plan() const noexcept { return *load_.plan; }
-  const DialTarget& target() const noexcept { return target_; }
+  const DialTarget& target() const noexcept { return endpoint_.target(); }
   const Head& request() const noexcept { return request_; }
   bool running() const noexcept { return running_; }
   bool stopping() const noexcept { return stopping_; }
@@ -121,6 +148,8 @@ class Driver final : PollHandler, Timer {
   void dial_failed(const std::string& detail) noexcept;
   void record_success(Lane& lane, std::uint64_t octets) noexcept;
   void record_failure(Lane& lane, Failure why, std::string_view detail) noexcept;
+  /// The connection of `lane` turned out not to be in step right after an answer that was taken as right.
+  void record_stray(const Lane& lane) noexcept;
   bool right_body(std::uint64_t hash) noexcept {
     if (!load_.expected_hash) load_.expected_hash = hash;
     return *load_.expected_hash == hash;
@@ -144,9 +173,7 @@ class Driver final : PollHandler, Timer {
   Worker worker_;
   Load load_;
   std::unique_ptr<Resolver> resolver_;
-  std::unique_ptr<TlsContext> tls_;
-  HttpLimits limits_;
-  DialTarget target_;
+  Endpoint endpoint_;
   Head request_;
   std::vector<std::unique_ptr<Connection>> connections_;
   IList<Lane> idle_;      // open loop: free lanes

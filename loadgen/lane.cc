@@ -1,8 +1,8 @@
 #include "loadgen/lane.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "h1/translate.h"
 #include "loadgen/driver.h"
 
 namespace twp::load {
@@ -26,6 +26,31 @@ void Lane::succeed(std::uint64_t octets) noexcept {
 void Lane::fail(Failure why, std::string_view detail) noexcept {
   busy_ = false;
   driver_.record_failure(*this, why, detail);
+}
+
+void Lane::go_on() noexcept { driver_.offer(*this); }
+
+void Lane::stream_gone(Fault why) noexcept {
+  stream_ = nullptr;
+  // After the run the streams are closed by us.
+  if (busy_ && driver_.running()) {
+    switch (why) {
+      case Fault::origin_refused_stream:
+        fail(Failure::refused, "request refused before it was processed (REFUSED_STREAM or GOAWAY)");
+        break;
+      case Fault::origin_truncated:
+        connection_.note_broken();
+        fail(Failure::transport, "response cut short: its stream or connection was reset or closed");
+        break;
+      case Fault::origin_stream_reset: fail(Failure::reset, "stream reset by the server"); break;
+      default:
+        connection_.note_broken();
+        fail(Failure::transport, "connection failed: " + std::string(log_word(why)));
+        break;
+    }
+  }
+  busy_ = false;
+  connection_.wait(*this);
 }
 
 void Lane::expire() noexcept {
@@ -53,9 +78,9 @@ void HttpLane::start(Instant intended) noexcept {
   queued_ = received_ = withheld_ = 0;
   expected_ = -1;
   status_ = 0;
-  if (driver_.plan().new_connection) session.drain();
   s->send_head(driver_.request(), to_send_ == 0 ? End::yes : End::no);
   if (to_send_ != 0) pump(*s);
+  if (driver_.plan().new_connection) session.drain();
 }
 
 void HttpLane::pump(Stream& s) noexcept {
@@ -128,37 +153,45 @@ void HttpLane::finish() noexcept {
 }
 
 void HttpLane::on_gone(Stream&, Fault why) noexcept {
-  stream_ = nullptr;
   cancel();
-  // After the run the streams are closed by us.
-  if (busy_ && driver_.running()) fail(Failure::transport, "connection failed: " + std::string(log_word(why)));
-  busy_ = false;
+  stream_gone(why);
 }
 
 // --- WebSocket ----------------------------------------------------------------------------------------
 
-void WsLane::attach() noexcept {
+void WsLane::go_on() noexcept {
+  if (open_) {
+    driver_.offer(*this);
+    return;
+  }
+  if (stream_ != nullptr) return;
   Stream* s = connection_.session()->open(*this);
-  if (s == nullptr) return;
+  if (s == nullptr) {
+    connection_.wait(*this);
+    return;
+  }
   stream_ = s;
+  shaking_ = true;
   reader_ = ws::Reader(ws::Reader::Role::client);
-  const std::string key = h1::websocket_key();
-  accept_ = h1::websocket_accept(key);
-  Head head = driver_.request().clone();
-  head.fields.set(HeaderId::sec_websocket_key, key);
-  s->send_head(head, End::no);
+  s->send_head(driver_.request(), End::no);
+}
+
+void WsLane::refused(const std::string& why) noexcept {
+  if (!std::exchange(shaking_, false)) return;
+  driver_.dial_failed("the WebSocket handshake " + why);
 }
 
 void WsLane::on_head(Stream& s, Head&& head, End end) noexcept {
   if (head.is_interim()) return;
-  const std::string_view accept = head.fields.get(HeaderId::sec_websocket_accept);
-  if (head.status == 200 && head.is_connect() && end == End::no && (head.version.major != 1 || accept == accept_)) {
+  if (head.status == 200 && head.is_connect() && end == End::no) {
+    shaking_ = false;
     open_ = true;
-    connection_.opened();
+    connection_.lane_opened();
     driver_.offer(*this);
     return;
   }
-  driver_.dial_failed("the WebSocket handshake was answered with status " + std::to_string(head.status));
+  refused(head.status == 200 ? "was answered with a page (status 200) instead of the WebSocket protocol"
+                             : "was answered with status " + std::to_string(head.status));
   s.reset(Fault::cancelled);
 }
 
@@ -223,10 +256,18 @@ void WsLane::on_body(Stream& s, Slice body, End end) noexcept {
 }
 
 void WsLane::on_gone(Stream&, Fault why) noexcept {
-  stream_ = nullptr;
-  open_ = false;
-  if (busy_ && driver_.running()) fail(Failure::transport, "WebSocket failed: " + std::string(log_word(why)));
-  busy_ = false;
+  const bool was_open = std::exchange(open_, false);
+  if (shaking_) {
+    switch (why) {
+      case Fault::origin_bad_accept:
+        refused("was answered with a Sec-WebSocket-Accept that does not belong to our key");
+        break;
+      case Fault::origin_no_tunnel: refused("is not possible: the server does not allow extended CONNECT (RFC 8441)"); break;
+      default: refused("failed: " + std::string(log_word(why))); break;
+    }
+  }
+  stream_gone(why);
+  if (!was_open) connection_.lane_refused(*this);
 }
 
 }  // namespace twp::load

@@ -9,6 +9,7 @@
 #include "http/stream.h"
 #include "loadgen/body_hash.h"
 #include "loadgen/step.h"
+#include "origin/grpc.h"
 #include "origin/websocket.h"
 
 namespace twp::load {
@@ -26,8 +27,10 @@ class Lane : public StreamEvents, public IListHook<> {
 
   /// Sends the next request. `intended`: when it was due (open loop), else now or when the dial began.
   virtual void start(Instant intended) noexcept = 0;
-  /// The connection's session is open; a lane that needs a handshake of its own (WebSocket) begins it.
-  virtual void attach() noexcept = 0;
+  /// The session has room for a stream: takes the next request, or begins the handshake that comes before requests.
+  virtual void go_on() noexcept;
+  /// Its first stream is such a handshake (WebSocket).
+  virtual bool needs_handshake() const noexcept { return false; }
   /// True when start() may be called now.
   virtual bool ready() const noexcept = 0;
   /// Gives up the request in flight.
@@ -43,6 +46,8 @@ class Lane : public StreamEvents, public IListHook<> {
   /// The request is answered as it should be, with `octets` of body.
   void succeed(std::uint64_t octets) noexcept;
   void fail(Failure why, std::string_view detail) noexcept;
+  /// The stream is gone; the request in flight, if any, failed with it.
+  void stream_gone(Fault why) noexcept;
 
   Driver& driver_;
   Connection& connection_;
@@ -58,7 +63,6 @@ class HttpLane final : public Lane, Timer {
  public:
   using Lane::Lane;
   void start(Instant intended) noexcept override;
-  void attach() noexcept override {}
   bool ready() const noexcept override;
 
  private:
@@ -89,7 +93,8 @@ class WsLane final : public Lane, ws::ReaderEvents {
  public:
   using Lane::Lane;
   void start(Instant intended) noexcept override;
-  void attach() noexcept override;
+  void go_on() noexcept override;
+  bool needs_handshake() const noexcept override { return true; }
   bool ready() const noexcept override { return open_ && !busy_; }
 
  private:
@@ -102,13 +107,36 @@ class WsLane final : public Lane, ws::ReaderEvents {
   void on_payload(std::span<const std::byte> octets, bool end) noexcept override;
   void on_control(ws::Opcode opcode, std::span<const std::byte> payload) noexcept override;
   ws::Mask new_mask() noexcept;
+  void refused(const std::string& why) noexcept;
 
   bool open_ = false;
+  bool shaking_ = false;  // the handshake is neither accepted nor refused
   bool last_frame_ = false;
   bool wrong_ = false;
   std::uint64_t received_ = 0;
-  std::string accept_;  // what the server must answer to our key
   ws::Reader reader_{ws::Reader::Role::client};
+};
+
+/// A unary gRPC call: one message there, the same one back, then grpc-status 0 in the trailers.
+class GrpcLane final : public Lane, grpc::ReaderEvents {
+ public:
+  using Lane::Lane;
+  void start(Instant intended) noexcept override;
+  bool ready() const noexcept override;
+
+ private:
+  void on_head(Stream& s, Head&& head, End end) noexcept override;
+  void on_body(Stream& s, Slice body, End end) noexcept override;
+  void on_trailers(Stream& s, HeaderBlock&& trailers) noexcept override;
+  void on_sent(Stream&, std::size_t) noexcept override {}
+  void on_gone(Stream& s, Fault why) noexcept override;
+  void on_message(std::span<const std::byte> octets, bool end) noexcept override;
+  void finish(const HeaderBlock& fields) noexcept;
+  void refuse(Failure why, std::string_view detail) noexcept;
+
+  grpc::Reader reader_;
+  std::uint64_t received_ = 0;
+  bool wrong_ = false;
 };
 
 }  // namespace twp::load

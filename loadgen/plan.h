@@ -19,6 +19,7 @@ enum class Workload : std::uint8_t {
   early,    ///< a response that comes while the upload is still going on
   duplex,   ///< an upload that comes back as it is sent
   ws,       ///< WebSocket messages that come back
+  grpc,     ///< unary calls whose message comes back
 };
 
 Result<Workload> parse_workload(std::string_view text);
@@ -28,6 +29,7 @@ struct Slo {
   double errors = 0.001;
   std::uint64_t p99_us = 50'000;
   bool given = false;  ///< on the command line: missing it is exit status 3
+  bool p99_given = false;  ///< else p99_us is what is usual for the version of HTTP
 
   bool met(double error_rate, std::uint64_t p99) const noexcept { return error_rate <= errors && p99 <= p99_us; }
 };
@@ -54,6 +56,7 @@ struct Plan {
   std::string connect_to;  ///< host:port to connect to instead of the URL's; empty: the URL's
   std::string ca_file;
   bool insecure = false;
+  std::string http;        ///< "h1", "h2", "auto" (what ALPN chooses); empty: by the URL. complete() and negotiate() settle it
 
   std::string method = "GET";
   std::vector<std::pair<std::string, std::string>> headers;
@@ -64,6 +67,7 @@ struct Plan {
   bool resume = true;            ///< TLS sessions are resumed
   std::uint64_t read_rate = 0;   ///< octets a second and stream that are read of a response; 0: as fast as they come
 
+  unsigned streams = 0;            ///< requests in flight per connection; 0: spread over connections_for()
   std::vector<unsigned> steps{1};  ///< concurrency: one for run, several for ramp
   Duration duration = std::chrono::seconds(8);
   Duration warmup = std::chrono::seconds(2);
@@ -86,13 +90,19 @@ struct Plan {
   std::string csv_file, json_file;
 
   bool open_loop() const noexcept { return rate > 0; }
+  bool http2() const noexcept { return http == "h2"; }
 };
 
-/// Checks what one value cannot show alone and fills in what was left open (client wire, arm, the workload's method
-/// and body). Error: one line for the person.
+/// Checks what one value cannot show alone and fills in what was left open (version of HTTP, client wire, arm, the
+/// workload's method and body). Error: one line for the person.
 Result<void> complete(Plan& plan);
+/// The version of HTTP is known: "h1" or "h2". Sets what depends on it; error as complete().
+Result<void> settle_http(Plan& plan, std::string_view http);
 
+/// Connections for one step: one for each request in flight with HTTP/1; with HTTP/2 as many as --streams asks for, else
+/// min(concurrency, max(4 x cores, 16)), so that neither one connection nor one each is what is measured.
+unsigned connections_for(const Plan& plan, unsigned concurrency, unsigned cores) noexcept;
 /// Threads for one step: no more than connections, and no more than asked for.
-unsigned threads_for(const Plan& plan, unsigned concurrency, unsigned cores) noexcept;
+unsigned threads_for(const Plan& plan, unsigned connections, unsigned cores) noexcept;
 
 }  // namespace twp::load

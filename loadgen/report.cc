@@ -30,9 +30,9 @@ std::string progress_line(const Progress& p) {
 
 std::string title(const Plan& plan) {
   std::string out = plan.url.text() + plan.url.target + "  " + plan.client;
-  constexpr std::array kNames{"", "  early response", "  duplex", "  WebSocket echo"};
+  constexpr std::array kNames{"", "  early response", "  duplex", "  WebSocket echo", "  gRPC unary"};
   out += kNames[static_cast<std::size_t>(plan.workload)];
-  if (plan.method != "GET") out += "  " + plan.method;
+  if (plan.method != "GET" && plan.workload != Workload::grpc) out += "  " + plan.method;
   if (plan.new_connection) out += "  a new connection each";
   out += plan.open_loop() ? "  open loop, " + fixed(plan.rate, 0) + " req/s" : "  closed loop";
   out += "  " + fixed(std::chrono::duration<double>(plan.duration).count(), 1) + " s after " +
@@ -68,7 +68,7 @@ std::string table_line(const Plan& plan, const Step& s) {
 std::string details(const Plan& plan, const Step& s) {
   const Counters& c = s.counters;
   std::string out = show_count(c.requests) + " requests in " + fixed(s.duration_s, 2) + " s over " +
-                    std::to_string(s.connections) + " connections and " + std::to_string(s.threads) + " thread" +
+                    std::to_string(s.connections) + (s.connections == 1 ? " connection" : " connections") + " and " + std::to_string(s.threads) + " thread" +
                     (s.threads == 1 ? "\n" : "s\n");
   if (plan.open_loop()) {
     out += latency("from the intended start (corrected):", c.latency);

@@ -65,6 +65,7 @@ struct Runner::Crew {
   std::vector<std::unique_ptr<Driver>> drivers;
   std::vector<std::thread> threads;
   unsigned concurrency = 0;
+  unsigned connections = 0;
   Window window;
   std::uint64_t last_answers = 0;
   Instant last_look = 0;
@@ -113,8 +114,12 @@ Result<Runner> Runner::create(const Plan& plan) {
 }
 
 Result<void> Runner::start(Crew& crew, unsigned concurrency) {
-  const unsigned threads = threads_for(*plan_, concurrency, std::max(1u, std::thread::hardware_concurrency()));
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  const unsigned connections = connections_for(*plan_, concurrency, cores);
+  const unsigned threads = threads_for(*plan_, connections, cores);
   crew.concurrency = concurrency;
+  crew.connections = connections;
+  unsigned first = 0;
   for (unsigned i = 0; i < threads; ++i) {
     Load load;
     load.plan = plan_;
@@ -123,7 +128,10 @@ Result<void> Runner::start(Crew& crew, unsigned concurrency) {
     load.expected_hash = expected_hash_;
     load.index = i;
     load.threads = threads;
-    load.connections = concurrency / threads + (i < concurrency % threads ? 1 : 0);
+    load.spread = {concurrency, connections};
+    load.first = first;
+    load.connections = connections / threads + (i < connections % threads ? 1 : 0);
+    first += load.connections;
     auto driver = Driver::create(std::move(load));
     if (!driver) return std::unexpected(driver.error());
     crew.drivers.push_back(std::move(*driver));
@@ -148,7 +156,7 @@ Result<void> Runner::await_ready(Crew& crew, Interrupt& interrupt) {
     if (late) {
       const unsigned n = crew.connected();
       crew.join();
-      std::string why = "only " + std::to_string(n) + " of " + std::to_string(crew.concurrency) + " connections could be opened";
+      std::string why = "only " + std::to_string(n) + " of " + std::to_string(crew.connections) + " connections could be opened";
       for (auto& d : crew.drivers)
         if (!d->failure().empty()) return fail(Fault::connect_failed, why + ": " + d->failure());
       return fail(Fault::connect_timeout, why + " within " + fixed(seconds(limit), 1) + " s");
@@ -217,7 +225,7 @@ void Runner::measure(Crew& crew, Interrupt& interrupt, Step& step) {
 
 void Runner::collect(Crew& crew, Step& step) {
   step.concurrency = crew.concurrency;
-  step.connections = crew.concurrency;
+  step.connections = crew.connections;
   step.threads = static_cast<unsigned>(crew.threads.size());
   step.warmup_s = seconds(plan_->warmup);
   step.usage = sampler_.usage();

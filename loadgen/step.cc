@@ -7,7 +7,7 @@ namespace twp::load {
 
 std::string_view failure_name(Failure f) noexcept {
   constexpr std::array<std::string_view, static_cast<std::size_t>(Failure::count_)> kNames{
-      "status", "length", "body", "transport", "timeout", "connect"};
+      "status", "length", "body", "transport", "timeout", "connect", "refused", "reset", "grpc", "stray"};
   return kNames[static_cast<std::size_t>(f)];
 }
 

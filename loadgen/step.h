@@ -15,7 +15,16 @@
 namespace twp::load {
 
 /// Why a request counts as an error.
-enum class Failure : std::uint8_t { status, length, body, transport, timeout, connect, count_ };
+enum class Failure : std::uint8_t {
+  status, length, body,
+  transport,  ///< the connection failed under the request
+  timeout, connect,
+  refused,    ///< the server has not processed it: REFUSED_STREAM, or GOAWAY with a lower number
+  reset,      ///< the server reset the stream
+  grpc,       ///< another grpc-status than 0, or a message that is none
+  stray,      ///< octets after the end of the response: the connection is not in step
+  count_
+};
 std::string_view failure_name(Failure f) noexcept;
 
 /// Counters of one worker; merge() adds those of another.

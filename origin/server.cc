@@ -19,6 +19,8 @@ HttpLimits origin_limits() noexcept {
   HttpLimits limits;
   limits.min_body_rate = 0;
   limits.keep_alive_timeout = std::chrono::minutes(10);
+  limits.h2_connection_window = 16 * 1024 * 1024;
+  limits.h2_glitch_burst = 1'000'000'000;  // clients that reset their streams are what some tests are about as well
   return limits;
 }
 
@@ -69,6 +71,7 @@ Result<void> Server::open_shard(const ServerOptions& options, const TlsTicketKey
     tls.identities = options.identities;
     tls.ticket_keys = tickets;
     tls.key_log_file = options.key_log_file;
+    tls.alpn = server_alpn(true);
     auto context = TlsContext::server(tls);
     if (!context) return std::unexpected(context.error());
     shard->tls = std::move(*context);

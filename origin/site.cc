@@ -5,6 +5,7 @@
 #include "base/ascii.h"
 #include "base/clock.h"
 #include "origin/content.h"
+#include "origin/grpc_call.h"
 #include "origin/handlers.h"
 
 namespace twp::origin {
@@ -31,7 +32,8 @@ std::string_view type_of(const Head& head) noexcept {
 }  // namespace
 
 struct Site::Pools {
-  std::tuple<Slab<Discard>, Slab<Delay>, Slab<Download>, Slab<Ticker>, Slab<Echo>, Slab<Early>, Slab<Reset>, Slab<WsEcho>>
+  std::tuple<Slab<Discard>, Slab<Delay>, Slab<Download>, Slab<Ticker>, Slab<Echo>, Slab<Early>, Slab<Reset>, Slab<WsEcho>,
+             Slab<GrpcCall>>
       slabs;
 };
 
@@ -59,6 +61,7 @@ template void Site::release(Echo&) noexcept;
 template void Site::release(Early&) noexcept;
 template void Site::release(Reset&) noexcept;
 template void Site::release(WsEcho&) noexcept;
+template void Site::release(GrpcCall&) noexcept;
 
 Site::Site(Worker& worker) : worker_(worker), pools_(std::make_unique<Pools>()) {
   root_ = make_head(200, kJsonType, BodySize::exactly(kJson.size()));
@@ -210,6 +213,21 @@ void Site::start_ws(Stream& s, const Head& head) {
   s.send_head(h, End::no);
 }
 
+void Site::start_grpc(Stream& s, const Head& head, End end) {
+  const GrpcCall::Kind kind = GrpcCall::kind_of(head.path);
+  if (kind == GrpcCall::Kind::unknown) {
+    // "Trailers-Only": the status is in the only head there is.
+    Head h = make_head(200, grpc::kContentType, BodySize::none());
+    h.fields.add(HeaderId::grpc_status, std::to_string(static_cast<unsigned>(grpc::Status::unimplemented)));
+    h.fields.add(HeaderId::grpc_message, "no such method");
+    s.send_head(h, End::yes);
+    return;
+  }
+  GrpcCall& call = hand_to<GrpcCall>(s, kind);
+  s.send_head(make_head(200, grpc::kContentType, BodySize::unknown()), End::no);
+  if (end == End::yes) call.on_body(s, {}, End::yes);
+}
+
 void Site::on_head(Stream& s, Head&& head, End end) noexcept {
   Ask ask{head.path == "/" ? Page{PageKind::root} : parse_page(head.path), head.method == Method::head, {}};
   if (head.is_connect()) {
@@ -222,6 +240,9 @@ void Site::on_head(Stream& s, Head&& head, End end) noexcept {
     s.send_head(make_head(204, {}, BodySize::none()), End::yes);
     return;
   }
+  if (ask.page.kind == PageKind::unknown && head.method == Method::post &&
+      grpc::is_content_type(head.fields.get(HeaderId::content_type)))
+    return start_grpc(s, head, end);
   // A final answer instead of 100 saves the client the upload to a page that is not there.
   if (end == End::no && wants_continue(head)) {
     if (ask.page.kind == PageKind::unknown || ask.page.kind == PageKind::bad) return answer(s, ask);

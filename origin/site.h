@@ -24,6 +24,7 @@ class Echo;
 class Early;
 class Reset;
 class WsEcho;
+class GrpcCall;
 
 /// A request as far as its answer depends on it.
 struct Ask {
@@ -70,6 +71,7 @@ class Site final : public Acceptor, StreamEvents {
   void answer_download(Stream& s, const Ask& ask);
   void start_echo(Stream& s, const Head& head, End end);
   void start_ws(Stream& s, const Head& head);
+  void start_grpc(Stream& s, const Head& head, End end);
 
   Worker& worker_;
   Head root_;                       // prebuilt; its Date points at date_

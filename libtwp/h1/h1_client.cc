@@ -50,6 +50,7 @@ class H1Client final : public H1Connection {
   std::string accept_;           // Sec-WebSocket-Accept for a key that we made; empty: somebody else's key, or none
   bool websocket_ = false;
   bool head_done_ = false;       // the final response head is here
+  bool out_of_step_ = false;     // octets came after the end of a response
   std::uint32_t interims_ = 0;
 };
 
@@ -66,6 +67,11 @@ Stream* H1Client::open(StreamEvents& events) noexcept {
 void H1Client::do_send_head(const Head& head, twp::End end) {
   method_ = head.method;
   websocket_ = head.is_connect() && !head.protocol.empty();
+  if (websocket_ && head.protocol != "websocket") {
+    // Only the WebSocket handshake has a form in HTTP/1.1; sending that for another protocol would be a lie.
+    reset(Fault::origin_no_tunnel);
+    return;
+  }
   WriteInfo info;
   info.websocket = websocket_;
   if (head.is_connect()) {
@@ -115,7 +121,7 @@ bool H1Client::take_head() noexcept {
   Head head;
   MessageInfo info;
   Fault f = to_response(std::move(raw), text.substr(0, r.size), method_, websocket_, head, info);
-  if (f == Fault::none && info.websocket && !proves_websocket(head)) f = Fault::origin_bad_head;
+  if (f == Fault::none && info.websocket && !proves_websocket(head)) f = Fault::origin_bad_accept;
   if (f != Fault::none) {
     log_defect(f == Fault::origin_bad_framing ? "lengths or codings that contradict each other" : "a head that does not answer the request", text, 0);
     bad_message(f, {});
@@ -153,6 +159,7 @@ void H1Client::start_response(Head&& head, const MessageInfo& info) noexcept {
 void H1Client::on_input_in_done() noexcept {
   // More than the response: never a response to anything we asked.
   keep_alive_ = false;
+  out_of_step_ = true;
   cur_ = {};
   in_.clear();
 }
@@ -211,9 +218,12 @@ void H1Client::after_stream(Fault why, bool complete) noexcept {
     return;
   }
   recv_ = Recv::idle;
-  if (has_input()) keep_alive_ = false;
+  if (has_input()) {
+    keep_alive_ = false;
+    out_of_step_ = true;
+  }
   if (!keep_alive_ || draining_ || eof_) {
-    end_session(Fault::none);
+    end_session(out_of_step_ ? Fault::protocol_error : Fault::none);
     return;
   }
   owner_.on_capacity(*this);

@@ -29,14 +29,17 @@ def version_of(path):
     return (found.group(1), found.group(2)) if found else ("unknown", "unknown")
 
 
+def deps_dir():
+    """Where scripts/setup puts what it fetches. The rule is in scripts/lib/common.sh."""
+    command = 'source "$1/scripts/lib/common.sh"; twp_deps_dir'
+    out = subprocess.run(["bash", "-euc", command, "_", str(REPO)], capture_output=True, text=True, check=False)
+    return pathlib.Path(out.stdout.strip() or REPO / ".deps")
+
+
 def peers_dir():
-    """The root made by scripts/peers/setup, or None. The rule for its place is in scripts/lib/common.sh."""
-    if os.environ.get("TWP_PEERS_DIR"):
-        root = pathlib.Path(os.environ["TWP_PEERS_DIR"])
-    else:
-        command = 'source "$1/scripts/lib/common.sh"; twp_deps_dir'
-        out = subprocess.run(["bash", "-euc", command, "_", str(REPO)], capture_output=True, text=True, check=False)
-        root = pathlib.Path(out.stdout.strip() or REPO / ".deps") / "peers"
+    """The root made by scripts/peers/setup, or None."""
+    given = os.environ.get("TWP_PEERS_DIR")
+    root = pathlib.Path(given) if given else deps_dir() / "peers"
     return root if (root / "usr").is_dir() else None
 
 

@@ -4,6 +4,7 @@ Equal terms for all: one worker or thread, keep-alive to the origin, no access l
 same P-256 certificate, the origin's certificate verified. Beyond that each runs with its defaults.
 """
 import dataclasses
+import json
 import os
 import pathlib
 import re
@@ -46,8 +47,8 @@ class Product:
         """Its version, or None when it is not on this machine."""
         raise NotImplementedError
 
-    def possible(self, arm):
-        """Whether it can carry this pair of wires at all."""
+    def possible(self, arm, load=arms.GET):
+        """Whether it can carry this load over this pair of wires at all."""
         return {arm.client, arm.origin} <= set(arms.WIRES)
 
     def start(self, stage, arm, origin_url, tls, cpus):
@@ -67,7 +68,7 @@ class Twp(Product):
         if arm.client in arms.TLS_WIRES:
             argv += ["--cert", tls.cert, "--key", tls.key]
         if arm.origin in arms.TLS_WIRES:
-            argv += ["--origin-ca", tls.ca]
+            argv += ["--origin-ca", tls.ca, "--origin-http", arms.HTTP[arm.origin]]
         return argv
 
     def start(self, stage, arm, origin_url, tls, cpus):
@@ -79,6 +80,7 @@ class Peer(Product):
     """A foreign proxy: from the peers' root if it is there, else the system's own."""
     program_name = ""
     version_argument = "-v"
+    environment = {}  # beside our own
 
     def _command(self):
         """(argv prefix, folder of files as we see it or None for any, the same folder as the program sees it)"""
@@ -101,6 +103,10 @@ class Peer(Product):
         found = re.search(r"[0-9]+\.[0-9]+(\.[0-9]+)*", out.stdout + out.stderr)
         return found.group(0) if found else None
 
+    def release(self):
+        """Its version as numbers that compare."""
+        return tuple(map(int, (self.version() or "0").split(".")))
+
     def arguments(self, config):
         raise NotImplementedError
 
@@ -120,7 +126,8 @@ class Peer(Product):
         for _ in range(3):  # somebody may take the port between our look and its bind
             port = free_port()
             pathlib.Path(work, "config").write_text(self.config(arm, port, origin_url, seen), encoding="utf-8")
-            proc = stage.start(self.name, argv + self.arguments(f"{seen}/config"), cpus)
+            proc = stage.start(self.name, argv + self.arguments(f"{seen}/config"), cpus,
+                               env=dict(os.environ, **self.environment) if self.environment else None)
             try:
                 _wait_listening(proc, port)
                 return Running(proc, f"{arms.SCHEME[arm.client]}://127.0.0.1:{port}")
@@ -128,6 +135,11 @@ class Peer(Product):
                 trouble = e
                 stage.stop(proc)
         raise trouble
+
+
+def _host_and_port(url):
+    host, _, port = _origin_of(url).rpartition(":")
+    return host, int(port)
 
 
 def _wait_listening(proc, port):
@@ -149,11 +161,23 @@ def _origin_of(url):
 class Nginx(Peer):
     name = program_name = "nginx"
 
+    def possible(self, arm, load=arms.GET):
+        """HTTP/2 to origins since 1.29.4; both HTTP/1.1 and HTTP/2 at a cleartext port since 1.25.1; WebSocket over
+        HTTP/1.1 alone."""
+        if load is arms.WS:
+            return not {arm.client, arm.origin} & arms.HTTP2_WIRES
+        least = (1, 29, 4) if arm.origin in arms.HTTP2_WIRES else (1, 25, 1) if arm.client in arms.HTTP2_WIRES else ()
+        return not self.version() or self.release() >= least
+
     def arguments(self, config):
         return ["-c", config, "-e", "stderr"]
 
     def config(self, arm, port, origin_url, files):
         listen_tls = origin_tls = ""
+        to_origin = 'proxy_http_version 1.1;\n      proxy_set_header Connection $upgrade_or_nothing;\n' \
+                    '      proxy_set_header Upgrade $http_upgrade;'
+        if arm.origin in arms.HTTP2_WIRES:
+            to_origin = "proxy_http_version 2;\n      proxy_pass_trailers on;\n      proxy_set_header TE trailers;"
         if arm.client in arms.TLS_WIRES:
             listen_tls = f"""
     ssl_certificate {files}/cert.pem;
@@ -180,6 +204,10 @@ http {{
   access_log off;
 {paths}
   keepalive_requests 1000000000;
+  map $http_upgrade $upgrade_or_nothing {{
+    default upgrade;
+    "" "";
+  }}
   upstream origin {{
     server {_origin_of(origin_url)};
     keepalive 256;
@@ -187,10 +215,10 @@ http {{
   }}
   server {{
     listen 127.0.0.1:{port} backlog=4096{" ssl" if arm.client in arms.TLS_WIRES else ""};{listen_tls}
+    {"http2 on;" if arm.client in arms.HTTP2_WIRES else ""}
     location / {{
       proxy_pass {arms.SCHEME[arm.origin]}://origin;
-      proxy_http_version 1.1;
-      proxy_set_header Connection "";{origin_tls}
+      {to_origin}{origin_tls}
     }}
   }}
 }}
@@ -204,10 +232,12 @@ class Haproxy(Peer):
         return ["-db", "-f", config]
 
     def config(self, arm, port, origin_url, files):
-        bind = f" ssl crt {files}/both.pem" if arm.client in arms.TLS_WIRES else ""
-        server = ""
+        bind, server = "", " proto h2" if arm.origin in arms.HTTP2_WIRES else ""
+        if arm.client in arms.TLS_WIRES:
+            bind = f" ssl crt {files}/both.pem alpn {'h2,' if arm.client == 'h2' else ''}http/1.1"
         if arm.origin in arms.TLS_WIRES:
-            server = f" ssl verify required ca-file {files}/ca.pem sni str(localhost) verifyhost localhost"
+            server += (f" ssl verify required ca-file {files}/ca.pem sni str(localhost) verifyhost localhost "
+                       f"alpn {'h2' if arm.origin == 'h2' else 'http/1.1'}")
         return f"""global
   nbthread 1
   maxconn 8192
@@ -230,7 +260,141 @@ backend b
 """
 
 
-PRODUCTS = {p.name: p for p in (Twp(), Nginx(), Haproxy())}
+class Nghttpx(Peer):
+    name = program_name = "nghttpx"
+    version_argument = "--version"
+
+    def possible(self, arm, load=arms.GET):
+        return True
+
+    def arguments(self, config):
+        return [f"--conf={config}"]
+
+    def config(self, arm, port, origin_url, files):
+        host, origin_port = _host_and_port(origin_url)
+        backend = ";proto=h2" if arm.origin in arms.HTTP2_WIRES else ""
+        if arm.origin in arms.TLS_WIRES:
+            backend += ";tls;sni=localhost"
+        lines = ["workers=1", "errorlog-file=/dev/stderr", "log-level=ERROR",
+                 f"frontend=127.0.0.1,{port}{'' if arm.client in arms.TLS_WIRES else ';no-tls'}",
+                 f"backend={host},{origin_port};{backend}", "backlog=4096", f"cacert={files}/ca.pem",
+                 f"private-key-file={files}/key.pem", f"certificate-file={files}/cert.pem",
+                 "tls-min-proto-version=TLSv1.3", f"tls13-ciphers={_SUITE}", f"tls13-client-ciphers={_SUITE}"]
+        return "\n".join(lines) + "\n"
+
+
+class Caddy(Peer):
+    name = program_name = "caddy"
+    version_argument = "version"
+    environment = {"GOMAXPROCS": "1", "XDG_DATA_HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent"}
+
+    def possible(self, arm, load=arms.GET):
+        """WebSocket: towards origins over HTTP/1.1 alone, and from clients over HTTP/2 only when Go is told to."""
+        return load is not arms.WS or not {arm.client, arm.origin} & arms.HTTP2_WIRES
+
+    def arguments(self, config):
+        return ["run", "--config", config, "--adapter", "caddyfile"]
+
+    def config(self, arm, port, origin_url, files):
+        tls = f"tls {files}/cert.pem {files}/key.pem {{\n    protocols tls1.3\n  }}" if arm.client in arms.TLS_WIRES else ""
+        # h2c there means HTTP/2 and nothing else; the versions of an https upstream are those of its ALPN.
+        upstream = f"{arms.SCHEME[arm.origin]}://{_origin_of(origin_url)}"
+        transport = ["keepalive_idle_conns 256", "keepalive_idle_conns_per_host 256", "compression off"]
+        transport.append({"h1c": "versions 1.1", "h1": "versions 1.1", "h2c": "versions h2c 2", "h2": "versions 2"}[arm.origin])
+        if arm.origin in arms.TLS_WIRES:
+            transport += [f"tls_trust_pool file {files}/ca.pem", "tls_server_name localhost"]
+        inner = "\n        ".join(transport)
+        return f"""{{
+  admin off
+  auto_https off
+  persist_config off
+  log {{
+    level ERROR
+  }}
+  servers {{
+    protocols h1 h2 h2c
+  }}
+}}
+{arms.SCHEME[arm.client]}://:{port} {{
+  bind 127.0.0.1
+  {tls}
+  reverse_proxy {upstream} {{
+      transport http {{
+        {inner}
+      }}
+  }}
+}}
+"""
+
+
+class Envoy(Peer):
+    name = program_name = "envoy"
+    version_argument = "--version"
+
+    def possible(self, arm, load=arms.GET):
+        """A WebSocket of an HTTP/2 client reaches an HTTP/1.1 origin without Sec-WebSocket-Key: Envoy makes none."""
+        return load is not arms.WS or arm.client not in arms.HTTP2_WIRES or arm.origin in arms.HTTP2_WIRES
+
+    def arguments(self, config):
+        return ["-c", config, "--concurrency", "1", "--use-dynamic-base-id", "--disable-hot-restart", "-l", "error"]
+
+    def version(self):
+        argv, _, _ = self._command()
+        if not argv:
+            return None
+        out = subprocess.run(argv + ["--version"], capture_output=True, text=True, timeout=20, check=False)
+        found = re.search(r"/([0-9]+\.[0-9]+\.[0-9]+)", out.stdout)
+        return found.group(1) if found else None
+
+    @staticmethod
+    def _tls(side, files, http, origin):
+        common = {"tls_params": {"tls_minimum_protocol_version": "TLSv1_3", "tls_maximum_protocol_version": "TLSv1_3"},
+                  "alpn_protocols": ["h2", "http/1.1"] if not origin else ["h2" if http == "h2" else "http/1.1"]}
+        made = {"@type": f"type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.{side}TlsContext",
+                "common_tls_context": common}
+        if origin:
+            made["sni"] = "localhost"
+            common["validation_context"] = {
+                "trusted_ca": {"filename": f"{files}/ca.pem"},
+                "match_typed_subject_alt_names": [{"san_type": "DNS", "matcher": {"exact": "localhost"}}]}
+        else:
+            common["tls_certificates"] = [{"certificate_chain": {"filename": f"{files}/cert.pem"},
+                                           "private_key": {"filename": f"{files}/key.pem"}}]
+        return {"name": "envoy.transport_sockets.tls", "typed_config": made}
+
+    def config(self, arm, port, origin_url, files):
+        def address(host, number):
+            return {"socket_address": {"address": host, "port_value": number}}
+        kinds = "type.googleapis.com/envoy.extensions"
+        connect = {"allow_connect": True}
+        manager = {
+            "@type": f"{kinds}.filters.network.http_connection_manager.v3.HttpConnectionManager",
+            "stat_prefix": "in", "codec_type": "AUTO", "http2_protocol_options": connect,
+            "upgrade_configs": [{"upgrade_type": "websocket"}],
+            "route_config": {"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [
+                {"match": {"prefix": "/"}, "route": {"cluster": "origin", "timeout": "0s"}}]}]},
+            "http_filters": [{"name": "envoy.filters.http.router",
+                              "typed_config": {"@type": f"{kinds}.filters.http.router.v3.Router"}}]}
+        chain = {"filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}]}
+        if arm.client in arms.TLS_WIRES:
+            chain["transport_socket"] = self._tls("Downstream", files, arms.HTTP[arm.client], False)
+        speaks = {"http2_protocol_options": connect} if arm.origin in arms.HTTP2_WIRES else {"http_protocol_options": {}}
+        host, origin_port = _host_and_port(origin_url)
+        cluster = {
+            "name": "origin", "type": "STATIC", "connect_timeout": "5s",
+            "typed_extension_protocol_options": {
+                "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
+                    "@type": f"{kinds}.upstreams.http.v3.HttpProtocolOptions", "explicit_http_config": speaks}},
+            "load_assignment": {"cluster_name": "origin", "endpoints": [
+                {"lb_endpoints": [{"endpoint": {"address": address(host, origin_port)}}]}]}}
+        if arm.origin in arms.TLS_WIRES:
+            cluster["transport_socket"] = self._tls("Upstream", files, arms.HTTP[arm.origin], True)
+        return json.dumps({"static_resources": {
+            "listeners": [{"name": "in", "address": address("127.0.0.1", port), "filter_chains": [chain]}],
+            "clusters": [cluster]}}, indent=1)
+
+
+PRODUCTS = {p.name: p for p in (Twp(), Nginx(), Haproxy(), Envoy(), Nghttpx(), Caddy())}
 
 
 def named(names):

@@ -14,9 +14,10 @@ def now():
 
 
 class Session:
-    def __init__(self, mode, shape, group, products, out, resume):
+    def __init__(self, mode, shape, group, products, out, resume, wires=None):
         self.mode, self.shape, self.products = mode, shape, products
-        self.arms = arms.select(mode, group)
+        self.what = arms.select(mode, group, wires)
+        self.arms, self.load = self.what.arms, self.what.load
         self.pins = triples.Pins.default()
         os.makedirs(out, exist_ok=True)
         self.path = (self._unfinished(out) if resume else None) or os.path.join(
@@ -66,14 +67,13 @@ class Session:
     def run(self):
         with Stage() as stage:
             tls = triples.make_certificates(stage)
-            wires = [w for w in arms.WIRES if any(w in (a.client, a.origin) for a in self.arms)]
-            self._calibrate(stage, wires, tls, 1)
+            self._calibrate(stage, self.what.wires, tls, 1)
             origin = triples.Origin(stage, tls, self.pins.origin)
             versions = {p.name: p.version() for p in self.products}
             for number, arm in enumerate(self.arms, 1):
                 self._run_arm(stage, f"arm {number}/{len(self.arms)} {arm.name}", arm, origin, tls, versions)
             stage.stop(origin.proc)
-            self._calibrate(stage, wires, tls, 2)
+            self._calibrate(stage, self.what.wires, tls, 2)
 
     def _calibrate(self, stage, wires, tls, repeat):
         for wire in wires:
@@ -81,14 +81,14 @@ class Session:
             if self._have(name, table.DIRECT, repeat):
                 continue
             say(f"calibration {repeat}/2 {wire}: load generator straight at the origin ...")
-            steps = triples.calibrate(stage, wire, tls, self.shape, self.pins)
+            steps = triples.calibrate(stage, wire, tls, self.shape, self.pins, self.load)
             version = version_of(program("twp-origin"))[0]
             self._add(self._base(name, wire, wire, table.DIRECT, version, repeat), steps)
 
     def _run_arm(self, stage, title, arm, origin, tls, versions):
         able = []
         for product in self.products:
-            word = (table.NOT_POSSIBLE if not product.possible(arm) else
+            word = (table.NOT_POSSIBLE if not product.possible(arm, self.load) else
                     table.NOT_MEASURED if versions[product.name] is None else None)
             if word is None:
                 able.append(product)
@@ -100,7 +100,7 @@ class Session:
                 if self._have(arm.name, product.name, repeat):
                     continue
                 say(f"{title}: {product.name} repeat {repeat}/{self.shape.repeats} ...")
-                steps = triples.measure(stage, product, arm, origin, tls, self.shape, self.pins)
+                steps = triples.measure(stage, product, arm, origin, tls, self.shape, self.pins, self.load)
                 self._add(self._base(arm.name, arm.client, arm.origin, product.name, versions[product.name], repeat),
                           steps)
                 last = steps[-1]

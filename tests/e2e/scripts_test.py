@@ -28,7 +28,7 @@ def script(path):
 def row(product, arm="h1c->h1c", repeat=1, **values):
     client, _, origin = arm.partition("->")
     made = dict.fromkeys(table.COLUMNS, "")
-    made.update(product=product, arm=arm, client=client, origin=origin or client, repeat=repeat, concurrency=64,
+    made.update(product=product, mode="compare-spot", arm=arm, client=client, origin=origin or client, repeat=repeat, concurrency=64,
                 error_rate=0, errors=0, p99_us=900, slo_p99_us=50000)
     made.update(values)
     return made
@@ -43,6 +43,20 @@ def good_file():
         rows.append(row("nginx", repeat=repeat, rps=80000, proxy_cpu_us_per_req=9.5, proxy_rss_peak_bytes=10 << 20))
         rows.append(row("haproxy", repeat=repeat, rps=70000, proxy_cpu_us_per_req=10.0, proxy_rss_peak_bytes=10 << 20))
     table.fill_limit_ratios(rows)
+    return rows
+
+
+def good_product_file():
+    """All sixteen pairs, every target of compare-product met: exactly where that is what a target allows."""
+    rows = []
+    for arm in arms.MODES["compare-product"].arms:
+        strict = {"nghttpx": 8 / 0.90 + 1e-9} if arm.name == "h2->h1c" else \
+                 {"haproxy": 8 / 0.75 + 1e-9} if arm.name in ("h2->h2", "h2c->h2c") else {}
+        clearly = arm.client in ("h1c", "h2c", "h2")  # 12 of the 16
+        rows.append(row("twp", arm.name, mode="compare-product", rps=115_000 if clearly else 100_000, proxy_cpu_us_per_req=8.0,
+                        proxy_rss_peak_bytes=10 << 20, limit_ratio=1.25))
+        for peer in ("nginx", "haproxy", "envoy", "nghttpx", "caddy"):
+            rows.append(row(peer, arm.name, mode="compare-product", rps=100_000, proxy_cpu_us_per_req=strict.get(peer, 8.01)))
     return rows
 
 
@@ -111,6 +125,60 @@ class Gates(unittest.TestCase):
     def test_a_missing_peer_is_no_pass(self):
         code, failures = self.run_gates([r for r in good_file() if r["product"] != "nginx"])
         self.assertEqual((code, len(failures)), (1, 2))
+
+
+    def test_product_numbers_pass(self):
+        self.assertEqual(self.run_gates(good_product_file()), (0, []))
+
+    def test_each_target_of_the_product_fails_alone(self):
+        for who, arm, column, value, word in (
+                ("nginx", "h1->h2c", "rps", 100_001, "best peer"), ("caddy", "h1c->h2", "proxy_cpu_us_per_req", 8.0, "twp / caddy"),
+                ("nghttpx", "h2->h1c", "proxy_cpu_us_per_req", 8.8, "twp / nghttpx"),
+                ("haproxy", "h2->h2", "proxy_cpu_us_per_req", 10.6, "twp / haproxy"),
+                ("haproxy", "h2c->h2c", "proxy_cpu_us_per_req", 10.6, "twp / haproxy"),
+                ("twp", "h2c->h1", "limit_ratio", 1.26, "limit_ratio"), ("twp", "h2->h2c", "rps", 114_999, "arms with 1.15"),
+                ("twp", "h1->h1", "error_rate", 0.0011, "error rate")):
+            rows = good_product_file()
+            for r in rows:
+                if (r["product"], r["arm"]) == (who, arm):
+                    r[column] = value
+            code, failures = self.run_gates(rows)
+            self.assertEqual((code, len(failures)), (1, 1), (who, arm, failures))
+            self.assertIn(word, failures[0])
+
+    def test_what_a_peer_cannot_do_asks_nothing_and_what_was_not_measured_is_no_pass(self):
+        for word, failing in ((table.NOT_POSSIBLE, 0), (table.NOT_MEASURED, 1)):
+            rows = good_product_file()
+            for r in rows:
+                if (r["product"], r["arm"]) == ("caddy", "h2c->h2"):
+                    r.update(rps=word, proxy_cpu_us_per_req=word)
+            self.assertEqual(len(self.run_gates(rows)[1]), failing, word)
+
+    def test_a_missing_arm_is_no_pass(self):
+        code, failures = self.run_gates([r for r in good_product_file() if r["arm"] != "h2->h1"])
+        self.assertEqual(code, 1)
+        self.assertTrue(any("h2->h1 " in line for line in failures), failures)
+
+
+class Selection(unittest.TestCase):
+    def test_the_three_parts_make_the_product(self):
+        parts = [a for mode in ("compare-same", "compare-terminate", "compare-bridges") for a in arms.MODES[mode].arms]
+        whole = arms.MODES["compare-product"].arms
+        self.assertEqual(len(whole), 16)
+        self.assertEqual(set(whole) - set(parts), set())
+        self.assertEqual(len(arms.MODES["compare-same"].arms) + len(arms.MODES["compare-bridges"].arms), 13)
+
+    def test_wires_and_groups(self):
+        self.assertEqual(len(arms.select("compare-product", wires="tcp").arms), 16)
+        self.assertEqual([a.key for a in arms.select("compare-product", "h2", "h1c,h2").arms], ["h2-h1c", "h2-h2"])
+        self.assertEqual(arms.select("compare-product", "h2-h1c").wires, ("h1c", "h2"))
+        for group, wires in (("h3", None), (None, "h9")):
+            self.assertRaises(procs.Trouble, arms.select, "compare-same", group, wires)
+        self.assertRaises(procs.Trouble, arms.select, "compare-ws-h2", None, "h1c")
+
+    def test_what_programs_are_told_to_connect_to(self):
+        self.assertEqual([arms.target(w, "https://127.0.0.1:1") for w in arms.WIRES],
+                         ["http://127.0.0.1:1", "https://127.0.0.1:1", "h2c://127.0.0.1:1", "https://127.0.0.1:1"])
 
 
 class SourceChecks(unittest.TestCase):

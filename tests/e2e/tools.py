@@ -2,10 +2,13 @@
 import contextlib
 import json
 import os
+import shutil
 import socket
+import ssl
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 
 BIN = os.environ.get("TWP_BIN_DIR") or os.path.join(os.path.dirname(__file__), "../../build/dev/bin")
@@ -150,6 +153,85 @@ def ws_read(sock):
 
 def loadgen(*args, timeout=DEADLINE):
     return subprocess.run([program("twp-loadgen"), *map(str, args)], capture_output=True, text=True, timeout=timeout, check=False)
+
+
+def needed(name, *folders):
+    """The path of a foreign program. Not having one is a failure and no reason to skip: scripts/setup --dev brings them."""
+    path = os.pathsep.join([*folders, os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+    found = shutil.which(name, path=path)
+    if not found:
+        raise AssertionError(f"{name} is not there: run scripts/setup --dev")
+    return found
+
+
+def deps_dir():
+    """Where scripts/setup puts what it fetches; the rule is in scripts/lib/common.sh."""
+    repo = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
+    command = 'source "$1/scripts/lib/common.sh"; twp_deps_dir'
+    return subprocess.run(["bash", "-euc", command, "_", repo], capture_output=True, text=True, check=True).stdout.strip()
+
+
+class Certificates:
+    """A CA and one leaf for localhost and 127.0.0.1 in a folder of their own."""
+
+    def __init__(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="twp-tls-")
+        certgen, at = program("twp-certgen"), self.folder.name
+        for args in (["ca", "--out", at], ["leaf", "--ca", at, "--host", "localhost", "127.0.0.1", "--out", at + "/leaf"]):
+            subprocess.run([certgen, *args], check=True, capture_output=True, timeout=DEADLINE)
+        self.ca, self.cert, self.key = at + "/ca.pem", at + "/leaf.pem", at + "/leaf-key.pem"
+
+    def close(self):
+        self.folder.cleanup()
+
+    def server(self, *alpn):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.cert, self.key)
+        context.set_alpn_protocols(list(alpn))
+        return context
+
+    def client(self, *alpn):
+        context = ssl.create_default_context(cafile=self.ca)
+        context.set_alpn_protocols(list(alpn))
+        return context
+
+
+class Proxy:
+    """A running twp-proxy reverse; `http` and `https` are the ports of its two listeners."""
+
+    def __init__(self, to, tls, *args):
+        read_end, write_end = os.pipe()
+        argv = [program("twp-proxy"), "reverse", "--listen", "http://127.0.0.1:0", "--listen", "https://127.0.0.1:0",
+                "--cert", tls.cert, "--key", tls.key, "--to", to, "--workers", "1", *args, "--ready-fd", str(write_end)]
+        if to.startswith("https"):
+            argv += ["--origin-ca", tls.ca]
+        self.stderr = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(argv, pass_fds=(write_end,), stderr=self.stderr, stdin=subprocess.DEVNULL)
+        os.close(write_end)
+        with os.fdopen(read_end) as pipe:
+            line = pipe.readline()
+        if not line:
+            raise RuntimeError("twp-proxy did not start: " + self.errors())
+        self.http, self.https = (int(u.rsplit(":", 1)[1]) for u in json.loads(line)["listen"])
+
+    def errors(self):
+        self.stderr.seek(0)
+        return self.stderr.read()
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.stderr.close()
+
+
+# How twp-proxy is told to speak each wire to an origin.
+ORIGIN_WIRES = {"h1c": ("http", ()), "h1": ("https", ("--origin-http", "h1")), "h2c": ("h2c", ()), "h2": ("https", ("--origin-http", "h2"))}
+
+
+def proxy_to(wire, port, tls, *args):
+    scheme, more = ORIGIN_WIRES[wire]
+    return Proxy(f"{scheme}://127.0.0.1:{port}", tls, *more, *args)
 
 
 if __name__ == "__main__":

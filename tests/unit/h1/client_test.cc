@@ -264,6 +264,24 @@ BOOST_AUTO_TEST_CASE(an_answer_is_read_though_writing_has_failed) {
   BOOST_TEST(log_word(r->fault) == "early-response");
 }
 
+BOOST_AUTO_TEST_CASE(octets_behind_a_response_are_told_to_the_owner) {
+  // The response itself is right; that its connection is not in step is for the owner to know.
+  for (const std::string_view more : {"!", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"}) {
+    for (const bool later : {false, true}) {
+      ClientRig rig;
+      rig.start();
+      Recorder* r = rig.get();
+      rig.peer->send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" + std::string(later ? "" : more));
+      run_quiet(rig.worker);
+      BOOST_TEST(log_word(r->fault) == "ok");
+      BOOST_TEST(r->body == "ok");
+      if (later) rig.play(std::string(more));
+      BOOST_TEST(rig.owner.gone);
+      BOOST_TEST(log_word(rig.owner.fault) == "protocol");
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(too_many_interims) {
   HttpLimits limits;
   limits.max_interim = 3;
@@ -339,6 +357,19 @@ std::string accept_for(std::string_view request) {
   return h1::websocket_accept(request.substr(at, 24));
 }
 
+BOOST_AUTO_TEST_CASE(other_protocols_than_websocket_are_not_sent_as_one) {
+  ClientRig rig;
+  rig.start();
+  Recorder* r = rig.open();
+  Head h = Head::request(Method::connect, "http", "a.test", "/x");
+  h.protocol = "connect-udp";
+  r->send_head(h, End::no);
+  run_quiet(rig.worker);
+  BOOST_TEST(r->gone);
+  BOOST_TEST(log_word(r->fault) == log_word(Fault::origin_no_tunnel));
+  BOOST_TEST(rig.peer->take() == "");
+}
+
 BOOST_AUTO_TEST_CASE(a_websocket_answer_must_prove_that_it_knows_our_key) {
   for (const std::string line : {"", "Sec-WebSocket-Accept: x\r\n", "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"}) {
     ClientRig rig;
@@ -347,7 +378,7 @@ BOOST_AUTO_TEST_CASE(a_websocket_answer_must_prove_that_it_knows_our_key) {
     rig.play(kSwitched + line + "\r\nhi");
     BOOST_TEST(!r->head.has_value());
     BOOST_TEST(r->body == "");
-    BOOST_TEST(log_word(r->fault) == log_word(Fault::origin_bad_head));
+    BOOST_TEST(log_word(r->fault) == log_word(Fault::origin_bad_accept));
     BOOST_TEST(rig.owner.gone);
   }
   // The client's own key, passed on: an answer to another key, or none, is refused as well.

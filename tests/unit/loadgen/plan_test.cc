@@ -5,6 +5,7 @@
 #include <string>
 
 #include "loadgen/body_hash.h"
+#include "loadgen/driver.h"
 #include "loadgen/pacer.h"
 #include "loadgen/payload.h"
 #include "loadgen/units.h"
@@ -85,8 +86,84 @@ BOOST_AUTO_TEST_CASE(client_wire_follows_the_url) {
   BOOST_TEST(complete(p).has_value());
   BOOST_TEST(p.client == "h1c");
   p = plan_for("https://127.0.0.1:1/");
+  p.http = "h1";
   BOOST_TEST(complete(p).has_value());
   BOOST_TEST(p.client == "h1");
+}
+
+BOOST_AUTO_TEST_CASE(the_version_of_http_is_settled) {
+  const struct {
+    const char* url;
+    const char* asked;
+    Workload workload;
+    const char* http;
+    const char* client;
+  } cases[] = {
+      {"http://127.0.0.1:1/", "", Workload::request, "h1", "h1c"},
+      {"http://127.0.0.1:1/", "auto", Workload::request, "h1", "h1c"},
+      {"http://127.0.0.1:1/", "h2", Workload::request, "h2", "h2c"},
+      {"h2c://127.0.0.1:1/", "", Workload::request, "h2", "h2c"},
+      {"h2c://127.0.0.1:1/", "h2", Workload::ws, "h2", "h2c"},
+      {"https://127.0.0.1:1/", "h1", Workload::request, "h1", "h1"},
+      {"https://127.0.0.1:1/", "h2", Workload::request, "h2", "h2"},
+      {"https://127.0.0.1:1/", "", Workload::request, "auto", ""},
+      {"https://127.0.0.1:1/", "", Workload::grpc, "h2", "h2"},
+      {"http://127.0.0.1:1/", "", Workload::grpc, "h2", "h2c"},
+  };
+  for (const auto& c : cases) {
+    Plan p = plan_for(c.url);
+    p.http = c.asked;
+    p.workload = c.workload;
+    BOOST_TEST(complete(p).has_value());
+    BOOST_TEST(p.http == c.http, c.url << " " << c.asked << ": " << p.http);
+    BOOST_TEST(p.client == c.client);
+    BOOST_TEST(p.slo.p99_us == (p.http2() ? 100'000u : 50'000u));
+  }
+  Plan p = plan_for("https://127.0.0.1:1/");
+  p.slo.p99_us = 7;
+  p.slo.p99_given = true;
+  BOOST_TEST(complete(p).has_value());
+  BOOST_TEST(settle_http(p, "h2").has_value());
+  BOOST_TEST(p.client == "h2");
+  BOOST_TEST(p.arm == "h2");
+  BOOST_TEST(p.slo.p99_us == 7u);
+  p = plan_for("h2c://127.0.0.1:1/");
+  p.http = "h1";
+  BOOST_TEST(error_of(p).find("h2c://") != std::string::npos);
+  p = plan_for("http://127.0.0.1:1/");
+  p.http = "h1";
+  p.workload = Workload::grpc;
+  BOOST_TEST(error_of(p).find("HTTP/2") != std::string::npos);
+  p = plan_for("http://127.0.0.1:1/");
+  p.streams = 2;
+  BOOST_TEST(error_of(p).find("--streams 2") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(connections_and_their_lanes) {
+  Plan p = plan_for("h2c://127.0.0.1:1/");
+  BOOST_TEST(complete(p).has_value());
+  BOOST_TEST(connections_for(p, 1, 2) == 1u);
+  BOOST_TEST(connections_for(p, 16, 2) == 16u);
+  BOOST_TEST(connections_for(p, 64, 2) == 16u);
+  BOOST_TEST(connections_for(p, 64, 8) == 32u);
+  p.streams = 10;
+  BOOST_TEST(connections_for(p, 64, 8) == 7u);
+  p.streams = 0;
+  p.new_connection = true;
+  BOOST_TEST(connections_for(p, 64, 8) == 64u);
+  p = plan_for("http://127.0.0.1:1/");
+  BOOST_TEST(complete(p).has_value());
+  BOOST_TEST(connections_for(p, 64, 2) == 64u);
+  for (const auto& [lanes, connections] : {std::pair{1u, 1u}, {64u, 16u}, {64u, 7u}, {17u, 16u}}) {
+    const Spread s{lanes, connections};
+    unsigned sum = 0;
+    for (unsigned i = 0; i < connections; ++i) {
+      sum += s.of(i);
+      BOOST_TEST(s.of(i) >= 1u);
+      BOOST_TEST(s.most() - s.of(i) <= 1u);
+    }
+    BOOST_TEST(sum == lanes);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(workloads_bring_their_body) {
@@ -95,6 +172,14 @@ BOOST_AUTO_TEST_CASE(workloads_bring_their_body) {
   BOOST_TEST(complete(p).has_value());
   BOOST_TEST(p.method == "POST");
   BOOST_TEST(p.body_size == 1048576u);
+  p = plan_for("h2c://127.0.0.1:1");
+  p.workload = Workload::grpc;
+  BOOST_TEST(complete(p).has_value());
+  BOOST_TEST(p.method == "POST");
+  BOOST_TEST(p.url.target == "/twp.Echo/Unary");
+  BOOST_TEST(p.body_size == 64u);
+  p.body_size = 5 * 1024 * 1024;
+  BOOST_TEST(error_of(p).find("4MiB") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(contradictions_are_refused) {
