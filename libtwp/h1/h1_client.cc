@@ -27,6 +27,7 @@ class H1Client final : public H1Connection {
   void after_stream(Fault why, bool complete) noexcept override;
   Fault peer_gone(Fault f) const noexcept override;
   void on_input_in_done() noexcept override;
+  bool untouched() const noexcept override { return nothing_sent() && !send_broken_ && !came_back() && !head_done_; }
   void on_timer() noexcept override {
     if (closing_) {
       closing_timed_out();

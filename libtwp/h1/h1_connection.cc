@@ -377,6 +377,14 @@ void H1Connection::report_sent() noexcept {
 
 void H1Connection::flush() noexcept {
   if (dead_) return;
+  if (gone_ != Fault::none && untouched()) {
+    // As if it had never been: the connection is as good as before. A client that resets what it has just asked for costs
+    // no origin connection (RFC 9113 §10.5).
+    out_.clear();
+    const Fault why = gone_;
+    finish_stream(why, true);
+    return;
+  }
   if (!out_.empty() && sink_pump_ == nullptr) {
     const IoResult r = transport_->write(out_);
     if (r.status == IoStatus::error) {
@@ -414,6 +422,7 @@ void H1Connection::begin_stream(StreamEvents& events) noexcept {
   active_ = true;
   send_done_ = false;
   gone_ = Fault::none;
+  begun_at_ = out_sent_;
 }
 
 void H1Connection::do_reset(Fault why) {
@@ -467,15 +476,16 @@ void H1Connection::settle() noexcept {
   else if (gives_up_rest()) finish_stream(Fault::early_response);
 }
 
-void H1Connection::finish_stream(Fault why) noexcept {
+void H1Connection::finish_stream(Fault why) noexcept { finish_stream(why, why == Fault::none); }
+
+void H1Connection::finish_stream(Fault why, bool in_step) noexcept {
   active_ = false;
   gone_ = Fault::none;
   source_pump_ = sink_pump_ = nullptr;
   mark_count_ = 0;
   chunk_ = {};
-  const bool complete = why == Fault::none;
   events().on_gone(*this, why);
-  if (!dead_) after_stream(why, complete);
+  if (!dead_) after_stream(why, in_step);
 }
 
 void H1Connection::close(Fault why) noexcept {

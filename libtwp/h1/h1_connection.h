@@ -74,6 +74,8 @@ class H1Connection : public Session, public Stream, public RawPort, public Trans
   virtual void after_stream(Fault why, bool complete) noexcept = 0;       ///< between messages
   virtual Fault peer_gone(Fault transport_fault) const noexcept = 0;      ///< as seen from this role
   virtual void on_input_in_done() noexcept {}               ///< octets after a complete message
+  /// The stream has been reset, and nothing that its peer could see has happened.
+  virtual bool untouched() const noexcept { return false; }
   /// Our message is complete and out: true when the rest of the peer's will not come or is not waited for.
   virtual bool gives_up_rest() const noexcept { return false; }
 
@@ -102,10 +104,13 @@ class H1Connection : public Session, public Stream, public RawPort, public Trans
   void flush_soon() noexcept { worker_.schedule(Phase::flush, flush_task_); }
   void end_send() noexcept;                    ///< the outgoing message is complete
   bool output_flushed() const noexcept { return out_.empty(); }
+  bool nothing_sent() const noexcept { return out_sent_ == begun_at_; }  ///< of this message, not even in part
 
   // Life
   void begin_stream(StreamEvents& events) noexcept;
   void finish_stream(Fault why) noexcept;
+  /// `in_step`: both ends agree where the next message begins.
+  void finish_stream(Fault why, bool in_step) noexcept;
   void settle() noexcept;                      ///< ends the stream when it is over
   void end_session(Fault why) noexcept;        ///< closes the transport and tells the owner, once
   /// Ends the session when the output is flushed, and lets the peer read it: a close with unread input would
@@ -195,6 +200,7 @@ class H1Connection : public Session, public Stream, public RawPort, public Trans
   Slice chunk_;
   std::array<Mark, kMarks> marks_;
   std::uint64_t out_sent_ = 0;
+  std::uint64_t begun_at_ = 0;  // out_sent_ when the stream began
   std::uint8_t mark_head_ = 0;
   std::uint8_t mark_count_ = 0;
   bool shut_pending_ = false;  // a tunnel's sending side ends when the output is flushed

@@ -468,6 +468,29 @@ BOOST_AUTO_TEST_CASE(a_reset_stream_ends_the_connection) {
   BOOST_TEST(rig.peer->was_reset());
 }
 
+BOOST_AUTO_TEST_CASE(a_request_that_is_reset_before_it_leaves_leaves_no_trace) {
+  ClientRig rig;
+  rig.start();
+  rig.get("/first");
+  rig.play(kOk + "Content-Length: 0\r\n\r\n");
+  rig.peer->take();
+  Recorder* r = rig.open();
+  BOOST_REQUIRE(r != nullptr);
+  r->send_head(Head::request(Method::post, "http", "a.test", "/reset", BodySize::exactly(9)), End::no);
+  r->send_body("half", End::no);
+  r->reset(Fault::cancelled);
+  run_quiet(rig.worker);
+  BOOST_TEST(log_word(r->fault) == "cancelled");
+  BOOST_TEST(rig.peer->take() == "");
+  BOOST_REQUIRE(rig.owner.session() != nullptr);
+  BOOST_TEST(rig.owner.session()->capacity() == 1u);
+  Recorder* next = rig.get("/next");
+  BOOST_REQUIRE(next != nullptr);
+  BOOST_TEST(rig.peer->take().starts_with("GET /next "));
+  rig.play(kOk + "Content-Length: 2\r\n\r\nok");
+  BOOST_TEST(next->body == "ok");
+}
+
 BOOST_AUTO_TEST_CASE(drain) {
   ClientRig idle;
   idle.start();
