@@ -5,6 +5,9 @@
 
 namespace twp::h2 {
 
+/// What a head weighs that is hopelessly too large: a few of them end the connection.
+constexpr std::uint32_t kBomb = 32 * GlitchCounter::kWhole;
+
 struct Callbacks {
   static H2Session& self(void* user) noexcept { return *static_cast<H2Session*>(user); }
   static std::string_view text(const std::uint8_t* p, std::size_t n) noexcept {
@@ -21,12 +24,15 @@ struct Callbacks {
 
   static int on_header(nghttp2_session* ng, const nghttp2_frame* frame, const std::uint8_t* name,
                        std::size_t namelen, const std::uint8_t* value, std::size_t valuelen,
-                       std::uint8_t flags, void*) noexcept {
+                       std::uint8_t flags, void* user) noexcept {
     H2Stream* s = stream(ng, frame->hd.stream_id);
     if (frame->hd.type != NGHTTP2_HEADERS || s == nullptr) return 0;
     if (s->reader_.add(text(name, namelen), text(value, valuelen), (flags & NGHTTP2_NV_FLAG_NO_INDEX) != 0))
       return 0;
     s->defect_ = Fault::head_too_large;
+    // Much from few octets: nobody does that by mistake, and decompressing the rest costs time even if nothing is kept.
+    H2Session& me = self(user);
+    me.guard_.glitches.add(kBomb, me.worker_.now(), me.limits_);
     return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;  // resets the stream and stops telling us of its fields
   }
 

@@ -137,6 +137,7 @@ class H2Session final : public Session, public TransportHandler, public Timer, F
   void destroy(H2Stream& s) noexcept;
   void settle() noexcept;
   void settle_stream(H2Stream& s) noexcept;
+  void settle_streams() noexcept;   ///< on_gone for those that are over
   void note_refusal(const H2Stream& s) noexcept;
   bool body_too_slow(H2Stream& s) noexcept;
   bool is_done(const H2Stream& s) const noexcept;

@@ -101,6 +101,8 @@ void H2Session::read_some() noexcept {
     feed(b, off, static_cast<std::uint32_t>(r.n));
     if (transport_->drained()) break;
   }
+  // Before anything is flushed: a request that was reset in the same input need not even reach an origin.
+  if (!dead_) settle_streams();
   if (dead_) return;
   if (eof_)
     handle_eof();
@@ -290,14 +292,15 @@ void H2Session::settle_stream(H2Stream& s) noexcept {
   destroy(s);
 }
 
-void H2Session::settle() noexcept {
-  if (dead_) return;
+void H2Session::settle_streams() noexcept {
   IList<H2Stream, EndingTag> some;
   some.splice_back(ending_);
-  while (!some.empty()) {
-    settle_stream(some.pop_front());
-    if (dead_) return;
-  }
+  while (!some.empty() && !dead_) settle_stream(some.pop_front());
+}
+
+void H2Session::settle() noexcept {
+  if (!dead_) settle_streams();
+  if (dead_) return;
   if (closing_) {
     if (out_.empty()) over(closing_why_);
     return;

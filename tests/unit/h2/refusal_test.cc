@@ -479,7 +479,14 @@ BOOST_AUTO_TEST_CASE(floods_end_with_enhance_your_calm) {
     resets += h2::whole_headers(id, h2::get()) + h2::frame(h2::rst_stream, 0, id, h2::number(8, 4));
     errors += h2::open_headers(id, h2::get()) + h2::frame(h2::window_update, 0, id, h2::number(0x7fffffff, 4));
   }
+  // One entry of 3900 octets in the table, and each octet behind it is that field again.
+  const std::string entry = std::string("\x40\x01") + "a\x7f\xbd\x1d" + std::string(3900, 'x');
+  std::string bombs;
+  for (std::uint32_t id = 1; id < 19; id += 2)
+    bombs += h2::frame(h2::headers, h2::end_headers | h2::end_stream, id,
+                       h2::hpack(h2::get()) + (id == 1 ? entry : std::string()) + std::string(2000, '\xbe'));
   const Fatal cases[] = {
+      {"HPACK bomb", bombs, kCalm},
       {"rapid reset", resets, kCalm},
       {"resets that we are made to send", errors, kCalm},
       {"PING", repeat(500, h2::frame(h2::ping, 0, 0, "12345678")), kCalm},
