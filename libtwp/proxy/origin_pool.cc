@@ -89,7 +89,8 @@ OriginPool::Result OriginPool::acquire(StreamEvents& events, PoolWaiter& waiter,
   ++waiting_;
   ++counters_.waiting;
   if (!queue_timer_.armed()) worker_.arm_at(queue_timer_, waiter.deadline_);
-  dial_for_waiters();
+  // Behind this turn's input: who is cancelled in it, and who gets a connection that it frees, needs none.
+  worker_.schedule(Phase::flush, dial_task_);
   return {};
 }
 

@@ -139,6 +139,11 @@ class OriginPool {
     void on_timer() noexcept override { pool.dial_for_waiters(); }
     OriginPool& pool;
   };
+  struct DialTask final : Task {
+    explicit DialTask(OriginPool& p) noexcept : pool(p) {}
+    void run() noexcept override { pool.dial_for_waiters(); }
+    OriginPool& pool;
+  };
   struct EmptyTask final : Task {
     explicit EmptyTask(OriginPool& p) noexcept : pool(p) {}
     void run() noexcept override;
@@ -185,6 +190,7 @@ class OriginPool {
   IdleTimer idle_timer_{*this};
   QueueTimer queue_timer_{*this};
   RedialTimer redial_timer_{*this};  // armed: there were no descriptors for a dial
+  DialTask dial_task_{*this};
   EmptyTask empty_task_{*this};
 };
 

@@ -31,9 +31,18 @@ BOOST_AUTO_TEST_SUITE(closing)
 
 // ---- the client goes ---------------------------------------------------------------------------------
 
+BOOST_AUTO_TEST_CASE(client_gone_in_the_turn_it_came_costs_no_connection) {
+  Playbook play;
+  play.get();
+  play.client().fail(Fault::client_reset);
+  BOOST_TEST(play.settle());
+  BOOST_TEST(play.connector.started == 0u);
+}
+
 BOOST_AUTO_TEST_CASE(client_gone_while_waiting) {
   Playbook play;
   play.get();
+  play.turn();
   play.client().fail(Fault::peer_closed);
   BOOST_TEST(play.pool().waiting() == 0u);
   BOOST_TEST(play.settle());
@@ -243,6 +252,7 @@ BOOST_AUTO_TEST_CASE(what_may_be_sent_twice) {
       play.request(request_head(row.method, "/again"));
       if (!row.reused) play.connect();
       play.origin().fail(row.fault);
+      play.turn();
       BOOST_TEST((play.connector.dials.size() == 1u) == row.replay);
       if (row.replay) {
         BOOST_TEST(!play.client().has_head);
@@ -272,6 +282,7 @@ BOOST_AUTO_TEST_CASE(once_is_enough) {
   play.connect();
   play.origin().fail(Fault::origin_closed);
   BOOST_TEST(play.client().head.status == 502);
+  play.turn();
   BOOST_TEST(play.connector.dials.empty());
   BOOST_TEST(play.settle());
 }
@@ -302,6 +313,7 @@ BOOST_AUTO_TEST_CASE(a_refused_connection_is_tried_at_another_origin_with_the_he
   play.upload("POST", BodySize::exactly(4));
   play.client().deliver_body("abcd", End::yes);
   play.connector.fail(Fault::connect_refused);
+  play.turn();
   BOOST_TEST(play.connector.dials.size() == 1u);
   BOOST_TEST(play.connector.dials[0]->target.host == "o2.test");
   play.connect();
@@ -316,6 +328,7 @@ BOOST_AUTO_TEST_CASE(a_dial_that_failed_is_not_repeated_at_the_only_origin) {
   Playbook play;
   play.get();
   play.connector.fail(Fault::connect_timeout);
+  play.turn();
   BOOST_TEST(play.connector.dials.empty());
   BOOST_TEST(play.client().head.status == 504);
   BOOST_TEST(play.settle());
@@ -328,6 +341,7 @@ BOOST_AUTO_TEST_CASE(dials_that_fail_n_times_never_lose_or_leak_a_request) {
   for (int failures = 0; failures <= 4; ++failures) {
     Playbook play(one_cluster(3));
     for (int i = 0; i < 4; ++i) play.get("/" + std::to_string(i));
+    play.turn();
     for (int left = failures; left != 0 && !play.connector.dials.empty(); --left)
       play.connector.fail(Fault::connect_refused);
     for (int i = 0; i < 12; ++i) {
@@ -352,6 +366,7 @@ BOOST_AUTO_TEST_CASE(a_session_that_gives_no_stream_is_passed_over) {
   BOOST_TEST(play.settle());
   play.connector.sessions[0].refuse_open = true;
   play.get();
+  play.turn();
   BOOST_TEST(play.connector.dials.size() == 1u);
   play.connect();
   play.respond(200);

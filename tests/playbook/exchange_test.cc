@@ -11,6 +11,7 @@ BOOST_AUTO_TEST_SUITE(exchange)
 BOOST_AUTO_TEST_CASE(get_is_forwarded_and_answered) {
   Playbook play;
   play.get("/a%2Fb?x=%7C");
+  play.turn();
   BOOST_TEST(play.connector.dials.size() == 1u);
   play.connect();
   BOOST_TEST(play.origin().head.path == "/a%2Fb?x=%7C");

@@ -86,10 +86,12 @@ BOOST_AUTO_TEST_CASE(a_refusal_is_believed_twice_and_not_for_ever) {
   Playbook play;
   play.get();
   for (int i = 0; i < 3; ++i) {
+    play.turn();
     BOOST_TEST(play.connector.dials.size() == 1u);
     play.connect(100);
     play.origin().fail(Fault::origin_refused_stream);
   }
+  play.turn();
   BOOST_TEST(play.connector.dials.empty());
   BOOST_TEST(play.client().head.status == 502);
   BOOST_TEST(play.settle());
@@ -113,6 +115,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_sent_again_is_502) {
       const std::size_t blocks = BlockPool::local().live_blocks();
       play.origin().fail(Fault::origin_refused_stream);
       BOOST_TEST(play.client().head.status == 502);
+      play.turn();
       BOOST_TEST(play.connector.dials.empty());
       BOOST_TEST(BlockPool::local().live_blocks() <= blocks);
       play.settle();

@@ -171,6 +171,7 @@ class Handle final : public Session {
 }  // namespace
 
 FakeSession& FakeConnector::succeed(unsigned streams) {
+  if (dials.empty()) worker.turn(Duration::zero());  // a pool dials in the flush phase
   FakeDial& d = *dials.at(0);
   dials.erase(dials.begin());
   FakeSession& out = sessions.emplace_back(worker, &d.owner, streams);
@@ -180,6 +181,7 @@ FakeSession& FakeConnector::succeed(unsigned streams) {
 }
 
 void FakeConnector::fail(Fault why, const std::string& detail) {
+  if (dials.empty()) worker.turn(Duration::zero());
   FakeDial& d = *dials.at(0);
   dials.erase(dials.begin());
   d.handler.on_dial_failed(d, why, detail);

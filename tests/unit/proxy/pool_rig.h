@@ -62,6 +62,7 @@ struct PoolRig : PoolOwner {
   int empty = 0;
   PoolClient& ask(OriginPool::Reuse reuse = OriginPool::Reuse::yes) {
     clients.emplace_back().ask(pool, reuse);
+    worker.turn(Duration::zero());  // in its flush phase the pool dials
     return clients.back();
   }
 };
