@@ -287,7 +287,7 @@ bool H1Server::body_too_slow() noexcept {
                     static_cast<double>(body_octets_) < limits_.min_body_rate * (static_cast<double>(elapsed) * 1e-9);
   body_since_ = worker_.now();
   body_octets_ = 0;
-  starved_ = credit_ <= 0;
+  starved_ = credit_ <= 0 || pump_paused_;
   return slow;
 }
 

@@ -103,6 +103,7 @@ void Exchange::answer(Fault why, std::string_view detail) noexcept {
                                        (detail.empty() ? "" : ": " + std::string(detail)));
   if (member_ != nullptr) member_->pool->cancel(*this);
   if (origin_ != nullptr) origin_->reset(why);
+  stop_relays(nullptr);  // what is in a pipe is for nobody now
   phase_ = Phase::answered;
   if (info(why).http_status == 0) {
     cut_response(why);
@@ -201,7 +202,7 @@ void Exchange::on_timer() noexcept {
     if (relay == nullptr || !relay->active()) continue;
     const std::uint64_t before = env_.counters.spliced_octets;
     count_moved(*relay, relay == down_);
-    if (env_.counters.spliced_octets != before) touch();
+    if (relay->last_move() != kNever) last_activity_ = std::max(last_activity_, relay->last_move());
   }
   if (env_.worker.now() < deadline())
     arm();
@@ -212,7 +213,8 @@ void Exchange::on_timer() noexcept {
 void Exchange::expire() noexcept {
   if (client_ != nullptr && (phase_ == Phase::waiting || phase_ == Phase::requested)) {
     // Who is late? The client, when the origin has taken all that there was.
-    const bool client_late = request_ == Flow::open && request_sent_ == request_octets_ && held_.empty();
+    const bool in_pipe = up_ != nullptr && up_->active() && up_->in_pipe() != 0;
+    const bool client_late = request_ == Flow::open && request_sent_ == request_octets_ && held_.empty() && !in_pipe;
     answer(client_late ? Fault::body_timeout : Fault::origin_timeout, {});
     arm();
     return;

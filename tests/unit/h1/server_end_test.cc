@@ -323,6 +323,24 @@ BOOST_AUTO_TEST_CASE(a_request_in_progress_is_not_idle) {
   BOOST_TEST(contains(rig.peer->got(), "200 OK"));
 }
 
+BOOST_AUTO_TEST_CASE(a_body_that_a_pump_does_not_take_is_not_slow) {
+  struct Pump final : RawPump {
+    void on_raw_ready(Stream&) noexcept override {}
+  } pump;
+  HttpLimits limits;
+  limits.body_rate_window = milliseconds(30);
+  ServerRig rig(limits);
+  rig.start();
+  rig.play(kPost + "Content-Length: 1000000\r\n\r\nhello");
+  RawPort& port = *rig.stream().stream->raw_port();
+  port.attach_source(&pump);
+  port.raw_paused();
+  BOOST_TEST(!run_until(rig.worker, [&] { return rig.peer->over() || rig.owner.gone; }, milliseconds(150)));
+  port.raw_received(0, true);  // now it is the client that is waited for
+  BOOST_TEST(run_until(rig.worker, [&] { return rig.peer->over(); }));
+  BOOST_TEST(contains(rig.peer->got(), "HTTP/1.1 408 "));
+}
+
 BOOST_AUTO_TEST_CASE(a_body_must_keep_its_rate) {
   HttpLimits limits;
   limits.body_rate_window = milliseconds(50);
