@@ -69,7 +69,8 @@ bool H1Server::take_head() noexcept {
     idle_since_ = worker_.now();
   }
   std::string_view text;
-  if (!gather(text, limits_.max_head)) return wait_for_head();
+  const std::size_t before = partial_.size();
+  if (!gather(text, limits_.max_head) && !request_line_is_due(before, text.size(), limits_)) return wait_for_head();
   RawHead raw;
   const ParseResult r = parse_request_head(text, limits_, raw);
   if (r.status == ParseStatus::need_more) {

@@ -188,6 +188,10 @@ const Refused kRefused[] = {
     {"version", "GET / HTTP/3.0\r\n\r\n", 505, Fault::bad_version},
     {"bad head", "GET /\r\n\r\n", 400, Fault::bad_request_line},
     {"bad chunk", kPost + "Transfer-Encoding: chunked\r\n\r\nxx\r\n", 400, Fault::bad_chunk},
+    {"max_target above max_head", "GET /" + std::string(400, 'x') + " HTTP/1.1\r\nHost: a\r\n\r\n", 414, Fault::target_too_long},
+    {"max_target without an end", "GET /" + std::string(100, 'x'), 414, Fault::target_too_long},
+    {"method", std::string(400, 'G') + " / HTTP/1.1\r\nHost: a\r\n\r\n", 501, Fault::method_too_long},
+    {"method without an end", std::string(100, 'G'), 501, Fault::method_too_long},
 };
 
 BOOST_DATA_TEST_CASE(refusals, bdata::make(kRefused), row) {
