@@ -181,6 +181,24 @@ class Usage(Case):
                      ["reverse", "--listen", "http://127.0.0.1:0", "--to", "http://127.0.0.1:1", "--ready-fd", "99"]):
             self.assert_fails(command(*args), 2, "twp-proxy: ")
 
+    def test_a_wrong_word_is_named_though_others_are_missing(self):
+        origin, loadgen = os.path.join(BIN, "twp-origin"), os.path.join(BIN, "twp-loadgen")
+        for argv, line in (
+                ([PROXY, "revers", "--listen", "x"], "twp-proxy: there is no command 'revers'; did you mean 'reverse'? see twp-proxy --help"),
+                ([PROXY, "reverse", "--lisen", "http://127.0.0.1:0"],
+                 "twp-proxy: there is no option '--lisen'; did you mean '--listen'? see twp-proxy reverse --help"),
+                ([PROXY, "reverse", "--listen", "--to", "--ot=x"], "twp-proxy: there is no option '--ot'; did you mean '--to'? see twp-proxy reverse --help"),
+                ([PROXY, "config", "run", "--frobnicate"], "twp-proxy: there is no option '--frobnicate'; see twp-proxy config run --help"),
+                ([PROXY, "config", "rum"], "twp-proxy: there is no command 'rum'; did you mean 'run'? see twp-proxy config --help"),
+                ([CERTGEN, "leaf", "--hots", "x"], "twp-certgen: there is no option '--hots'; did you mean '--host'? see twp-certgen leaf --help"),
+                ([origin, "--listn", "x"], "twp-origin: there is no option '--listn'; did you mean '--listen'? see twp-origin --help"),
+                ([loadgen, "runn", "http://a/"], "twp-loadgen: there is no command 'runn'; did you mean 'run'? see twp-loadgen --help"),
+                ([loadgen, "run", "http://a/", "-c64", "-H", "-x: y", "-z"], "twp-loadgen: there is no option '-z'; see twp-loadgen run --help")):
+            done = subprocess.run(argv, capture_output=True, text=True, timeout=DEADLINE)
+            self.assert_fails(done, 2, line)
+        # What is only missing is said to be missing, and where the help is.
+        self.assert_fails(command("reverse", "--listen", "http://127.0.0.1:0"), 2, "--to is required; see twp-proxy reverse --help")
+
     def test_bad_values(self):
         base = ["--listen", "http://127.0.0.1:0", "--to", "http://127.0.0.1:1"]
         for args, part in (
