@@ -200,7 +200,8 @@ void H1Server::on_eof(bool) noexcept {
     end_session(Fault::none);
     return;
   }
-  if (recv_ == Recv::done || recv_ == Recv::hold) return;  // half-closed: it still wants the answer
+  const bool whole = recv_ == Recv::done || recv_ == Recv::hold;
+  if (whole && (send_done_ || !limits_.abort_on_close)) return;  // half-closed: it still wants the answer (RFC 9112 §9.6)
   if (send_done_ && out_.empty()) {
     finish_stream(Fault::early_response);
     return;

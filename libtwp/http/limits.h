@@ -23,6 +23,7 @@ struct HttpLimits {
   Duration keep_alive_timeout = std::chrono::seconds(75);   ///< idle between requests
   Duration stream_idle_timeout = std::chrono::minutes(5);   ///< nothing moved in either direction
   std::uint32_t min_body_rate = 240;               ///< octets a second of a request body after 10 s -> 408; 0: off
+  bool abort_on_close = false;                     ///< a client's FIN ends an exchange that has no whole response yet
   Duration body_rate_window = std::chrono::seconds(10);     ///< what min_body_rate is measured over
 };
 

@@ -29,6 +29,7 @@ void set_limits(HttpLimits& out, const config::Config& c) noexcept {
   out.stream_window = c.limits.stream_window;
   out.max_interim = c.limits.max_interim;
   out.min_body_rate = c.limits.min_body_rate;
+  out.abort_on_close = c.tcp.abort_on_close;
   out.head_timeout = c.timeouts.head;
   out.keep_alive_timeout = c.timeouts.keep_alive;
   out.stream_idle_timeout = c.timeouts.stream_idle;

@@ -436,6 +436,29 @@ class Serving(Case):
         self.assertGreater(sum(w["arena_live_bytes"] + w["arena_free_bytes"] for w in memory["workers"]), 0)
         self.assertGreater(sum(w["slab_free_bytes"] for w in memory["workers"]), 0)
 
+    def test_abort_on_close(self):
+        origin = self.origin()
+        log = self.path("access.log")
+        proxy = self.reverse(origin.url, "--set", "tcp.abort_on_close=true", "--access-log", log)
+        with socket.create_connection(("127.0.0.1", proxy.port), DEADLINE) as s:
+            s.sendall(b"GET /wait HTTP/1.1\r\nHost: a.test\r\n\r\n")
+            self.assertTrue(origin.waiting.wait(DEADLINE))
+            s.shutdown(socket.SHUT_WR)
+
+            def line():
+                with open(log, "rb") as f:
+                    return f.read()
+
+            self.assertEqual(json.loads(wait_for("the line", line))["fault"], "client-closed")
+
+    def test_an_origin_that_is_not_trusted_names_the_option(self):
+        ca = self.path("ca")
+        subprocess.run([CERTGEN, "ca", "--out", ca], check=True, capture_output=True)
+        origin = self.running("reverse", "--listen", "https://127.0.0.1:0", "--ca", ca, "--to", "http://127.0.0.1:1")
+        proxy = self.reverse("https://localhost:%d" % origin.port)
+        self.assertEqual(proxy.get()[0], 502)
+        wait_for("the warning", lambda: re.search(r"(?m)^twp-proxy: warning: origin .*tls-verify.* \(trust its CA with --origin-ca or cluster\.ca\)$", proxy.errors()))
+
     def test_access_log(self):
         origin = self.origin()
         log = self.path("access.log")
