@@ -212,6 +212,7 @@ class Usage(Case):
                 (base + ["--admin", "http://0.0.0.0:0"], "the admin listener must be on a loopback address"),
                 (base + ["--origin-http", "h9"], "cluster.http: expected one of h1, found 'h9'"),
                 (base + ["--origin-ca", "/nonexistent"], "cluster[0].ca: '/nonexistent': cannot read: No such file"),
+                (base + ["--tcp-congestion", "nonsense"], "tcp.congestion: unknown congestion control 'nonsense' (this kernel "),
                 (base + ["--access-log", "/nonexistent/log"], "access_log.file: '/nonexistent/log'")):
             self.assert_fails(command("reverse", *args), 2, part)
 
@@ -315,7 +316,7 @@ class Files(Case):
                 (head % (a, a_key) + cluster % f'ca = "{junk}"', "9:6", f"cluster[0].ca: {junk}"),
                 (head % (a, a_key) + cluster % f'cert = "{a}"\nkey = "{b_key}"', "10:7", f"cluster[0].key: key {b_key} does not match"),
                 (head % (a, a_key) + cluster % "" + '[tcp]\ncongestion = "nonsense"\n', "13:14",
-                 "tcp.congestion: 'nonsense': there is no such congestion control here"),
+                 "tcp.congestion: unknown congestion control 'nonsense' (this kernel "),
                 (head % (a, a_key) + cluster % "" + '[forwarding]\nvia = "a\\nb\\u001b[31m"\n', "13:7", "forwarding.via: 'a b?[31m': expected a word"),
                 (head % (a, a_key) + cluster.replace("127.0.0.1:1", "a" * 64 + ".test") % "", "8:18", "cluster[0].origin[0].url: "),
                 (head % (a, a_key) + cluster % "" + 'hosts = ["%s.test"]\n' % ("a" * 64), "12:9", "route[0].hosts: ")):
