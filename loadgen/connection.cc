@@ -50,10 +50,11 @@ void Connection::opened() noexcept {
   driver_.connection_opened(Duration(static_cast<std::int64_t>(monotonic_now() - dial_began_)), first);
 }
 
-void Connection::on_dial_failed(Dial&, Fault, const std::string& detail) noexcept {
+void Connection::on_dial_failed(Dial&, Fault why, const std::string& detail) noexcept {
   driver_.worker().retire(std::move(dial_));
   if (driver_.stopping()) return;
-  driver_.dial_failed("cannot connect to " + detail);
+  if (why == Fault::tls_verify) driver_.dial_failed(detail + "; trust its CA with --ca FILE, or use --insecure");
+  else driver_.dial_failed("cannot connect to " + detail);
   dial_later();
 }
 

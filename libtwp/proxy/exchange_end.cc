@@ -100,10 +100,11 @@ void Exchange::answer(Fault why, std::string_view detail) noexcept {
   note_fault(why, detail);
   if (info(why).http_status / 100 == 5 && member_ != nullptr)
     log_limited(LogLevel::warning, "origin " + member_->label + ": " + std::string(log_word(why)) +
-                                       (detail.empty() ? "" : ": " + std::string(detail)));
+                                       (detail.empty() ? "" : ": " + std::string(detail)) +
+                                       (why == Fault::tls_verify ? " (trust its CA with --origin-ca or cluster.ca)" : ""));
   if (member_ != nullptr) member_->pool->cancel(*this);
-  if (origin_ != nullptr) origin_->reset(why);
   stop_relays(nullptr);  // what is in a pipe is for nobody now
+  if (origin_ != nullptr) origin_->reset(why);
   phase_ = Phase::answered;
   if (info(why).http_status == 0) {
     cut_response(why);
@@ -200,7 +201,6 @@ void Exchange::arm() noexcept { env_.worker.arm_at(*this, deadline()); }
 void Exchange::on_timer() noexcept {
   for (SpliceRelay* relay : {down_, up_}) {
     if (relay == nullptr || !relay->active()) continue;
-    const std::uint64_t before = env_.counters.spliced_octets;
     count_moved(*relay, relay == down_);
     if (relay->last_move() != kNever) last_activity_ = std::max(last_activity_, relay->last_move());
   }

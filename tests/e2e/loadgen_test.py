@@ -62,6 +62,7 @@ class Against(unittest.TestCase):
         done = loadgen("run", self.tls_url + "/", *SHORT)
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertRegex(done.stderr, r"^twp-loadgen: TLS with .* certificate .*; trust its CA with --ca FILE, or use --insecure$")
 
     def test_post(self):
         self.check(self.url + "/", "-X", "POST", "--body-size", "100k", "-c", "2")
@@ -211,7 +212,8 @@ class Against(unittest.TestCase):
         self.assertEqual(loadgen("run", *slow, "--slo-p99", "5ms").returncode, 3)
         self.assertEqual(loadgen("run", *slow, "--slo-p99", "30s").returncode, 0)
         self.assertEqual(loadgen("run", self.url + "/status/500", *SHORT, "--slo-errors", "50%").returncode, 3)
-        self.assertEqual(loadgen("run", self.url + "/status/500", *SHORT).returncode, 0)  # no SLO was given
+        self.assertEqual(loadgen("run", self.url + "/status/500", *SHORT).returncode, 1)  # no SLO was given, and nothing went right
+        self.assertEqual(loadgen("ramp", self.url + "/status/500", "-c", "1,2", *SHORT).returncode, 1)
         self.assertEqual(loadgen("ramp", self.url + "/delay/20", "-c", "1,2", *SHORT, "--slo-p99", "5ms").returncode, 3)
 
     def interrupt_when(self, args, condition):
