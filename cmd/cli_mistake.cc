@@ -57,7 +57,8 @@ Mistake find_mistake(const CLI::App& app, int argc, char** argv) {
     }
     const bool is_long = word[1] == '-';
     const std::size_t equals = is_long ? word.find('=') : std::string::npos;
-    const std::string name = is_long ? word.substr(0, equals) : word.substr(0, 2);  // -c64 is -c with its value
+    const std::string name =
+        is_long ? word.substr(0, equals) : word.substr(0, 2);  // -c64 is -c with its value
     if (const CLI::Option* option = at->get_option_no_throw(name); option == nullptr)
       m.what = unknown("option", name, option_names(*at));
     else if (equals == std::string::npos && (is_long || word.size() == 2))
@@ -76,7 +77,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
       row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before[j - 2] + 1);
     }
   }
   return row[b.size()];
