@@ -3,16 +3,10 @@
 #include <cstdio>
 #include <string>
 
+#include "cmd/cli_mistake.h"
+
 namespace twp::cli {
 namespace {
-
-/// The first word of the command line that should have been a subcommand of `app` and is none; empty when there is none.
-std::string unknown_subcommand(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-' || app.get_require_subcommand_min() == 0) return {};
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
-    if (sub->get_name() == argv[1]) return {};
-  return argv[1];
-}
 
 /// CLI11 says "Could not convert: --days = x".
 std::string conversion_text(std::string_view what) {
@@ -24,9 +18,9 @@ std::string conversion_text(std::string_view what) {
 }
 
 std::string explain(const CLI::App& app, const CLI::ParseError& e, int argc, char** argv) {
-  if (const std::string unknown = unknown_subcommand(app, argc, argv); !unknown.empty())
-    return "there is no command '" + unknown + "'";
-  return dynamic_cast<const CLI::ConversionError*>(&e) != nullptr ? conversion_text(e.what()) : e.what();
+  Mistake m = find_mistake(app, argc, argv);
+  if (m.what.empty()) m.what = dynamic_cast<const CLI::ConversionError*>(&e) != nullptr ? conversion_text(e.what()) : e.what();
+  return m.what + (m.what.ends_with('?') ? " see " : "; see ") + m.help;
 }
 
 }  // namespace
@@ -53,7 +47,7 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
     return std::nullopt;
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
-    return complain(app.get_name(), explain(app, e, argc, argv) + "; see " + app.get_name() + " --help", 2);
+    return complain(app.get_name(), explain(app, e, argc, argv), 2);
   }
 }
 

@@ -31,7 +31,7 @@ constexpr const char* kFooter = R"(Examples:
   twp-loadgen run h2c://127.0.0.1:8080 --workload grpc -c 64            unary calls of twp.Echo
   twp-loadgen ramp http://127.0.0.1:8080/ --concurrency 8,16,32,64 --slo-p99 50ms --watch proxy=1234 --csv out.csv
 
-Exit status: 0 success, 1 failure, 2 bad usage, 3 an SLO given on the command line was missed.
+Exit status: 0 success, 1 failure or not one right answer, 2 bad usage, 3 an SLO given on the command line was missed.
 Ctrl-C ends a run early; what was measured until then is reported.)";
 
 int complain(const twp::Error& e) { return twp::cli::complain(kProgram, e); }
@@ -84,13 +84,16 @@ class Session {
   int status() const {
     bool measured = false;
     bool met = true;
+    bool right = false;
     for (const Step& s : steps_) {
       if (s.interrupted && s.counters.requests == 0) continue;
       measured = true;
       met = met && s.slo_met(plan_.slo);
+      right = right || s.counters.requests > s.counters.errors();
     }
     if (!measured) return 1;
-    return plan_.slo.given && !met ? 3 : 0;
+    if (plan_.slo.given && !met) return 3;
+    return right ? 0 : 1;
   }
 
   const Plan& plan_;

@@ -122,7 +122,7 @@ void check_congestion(std::vector<config::Problem>& out, const std::string& name
     const std::string modules = contents(("/lib/modules/" + std::string(kernel.release) + "/modules.dep").c_str());
     if (modules.find("/tcp_" + name + ".ko") != std::string::npos) return;
   }
-  out.push_back({"tcp.congestion", "'" + name + "': there is no such congestion control here (" + file + ":" +
+  out.push_back({"tcp.congestion", "unknown congestion control '" + name + "' (this kernel " + (root ? "has" : "allows") + ":" +
                                        known.substr(0, known.size() - 1) + ")"});
 }
 

@@ -80,10 +80,11 @@ void Connection::go_on() noexcept {
   waiting_.splice_back(all);
 }
 
-void Connection::on_dial_failed(Dial&, Fault, const std::string& detail) noexcept {
+void Connection::on_dial_failed(Dial&, Fault why, const std::string& detail) noexcept {
   driver_.worker().retire(std::move(dial_));
   if (driver_.stopping()) return;
-  driver_.dial_failed("cannot connect to " + detail);
+  if (why == Fault::tls_verify) driver_.dial_failed(detail + "; trust its CA with --ca FILE, or use --insecure");
+  else driver_.dial_failed("cannot connect to " + detail);
   try_later();
 }
 

@@ -129,6 +129,7 @@ struct AccessLog {                           // [access_log]
 struct Tcp {                                 // [tcp]
   std::string congestion;                    ///< TCP_CONGESTION; empty: the system's
   int backlog = 4096;
+  bool abort_on_close = false;               ///< a FIN of a client that waits for its response is a departure
 
   friend bool operator==(const Tcp&, const Tcp&) = default;
 };

@@ -174,6 +174,7 @@ template <class V>
 void keys(V& v, Tcp& t) {
   namespace k = keys_detail;
   v.value(k::text("congestion"), t.congestion);
+  v.value(k::boolean("abort_on_close"), t.abort_on_close);
   v.value(k::integer("backlog", 1, 65535), t.backlog);
 }
 

@@ -21,6 +21,7 @@ RawPort::End H1Connection::sink() noexcept {
 
 void H1Connection::attach_source(RawPump* pump) noexcept {
   source_pump_ = pump;
+  pump_paused_ = false;
   if (pump == nullptr && !dead_) read_soon();
 }
 
@@ -30,6 +31,7 @@ void H1Connection::attach_sink(RawPump* pump) noexcept {
 }
 
 void H1Connection::raw_received(std::uint64_t n, bool) noexcept {
+  pump_paused_ = false;
   body_octets_ += n;
   if (recv_left_ != kNoEnd) recv_left_ -= n;
   if (recv_left_ != 0) return;

@@ -92,7 +92,10 @@ void H1Connection::read_some() noexcept {
 }
 
 void H1Connection::probe() noexcept {
-  if (dead_ || !active_ || source_pump_ != nullptr || sink_pump_ != nullptr) return;
+  if (dead_ || !active_) return;
+  // A relay whose pipe is full does not read its source, so a client that resets has to be looked for; an origin's reset
+  // is met where its octets end, which is the relay's business.
+  if (phase_ == Phase::origin && (source_pump_ != nullptr || sink_pump_ != nullptr)) return;
   // What an origin sent before it reset is still there to be read and passed on, once there is room for it.
   if (phase_ == Phase::origin && recv_ == Recv::body && credit_ <= 0) return;
   if (const IoResult r = transport_->read({}); r.status == IoStatus::error) handle_read_error(r.fault);

@@ -44,6 +44,7 @@ class H1Connection : public Session, public Stream, public RawPort, public Trans
   void attach_source(RawPump* pump) noexcept override;
   void attach_sink(RawPump* pump) noexcept override;
   void raw_received(std::uint64_t n, bool drained) noexcept override;
+  void raw_paused() noexcept override { starved_ = pump_paused_ = true; }
   void raw_sent(std::uint64_t n, bool full) noexcept override;
   void raw_failed(int err) noexcept override;
 
@@ -157,7 +158,8 @@ class H1Connection : public Session, public Stream, public RawPort, public Trans
   bool closing_ = false;      // close_after_flush() was called
   Fault closing_why_ = Fault::none;
   std::size_t closing_left_ = 0;  // octets that were still to leave at the last look
-  bool starved_ = false;      // credit ran out since body_since_
+  bool starved_ = false;      // credit ran out, or a pump paused, since body_since_
+  bool pump_paused_ = false;  // and it has not taken anything since
 
  private:
   struct ReadTask final : Task {

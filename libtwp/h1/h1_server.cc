@@ -69,7 +69,8 @@ bool H1Server::take_head() noexcept {
     idle_since_ = worker_.now();
   }
   std::string_view text;
-  if (!gather(text, limits_.max_head)) return wait_for_head();
+  const std::size_t before = partial_.size();
+  if (!gather(text, limits_.max_head) && !request_line_is_due(before, text.size(), limits_)) return wait_for_head();
   RawHead raw;
   const ParseResult r = parse_request_head(text, limits_, raw);
   if (r.status == ParseStatus::need_more) {
@@ -199,7 +200,8 @@ void H1Server::on_eof(bool) noexcept {
     end_session(Fault::none);
     return;
   }
-  if (recv_ == Recv::done || recv_ == Recv::hold) return;  // half-closed: it still wants the answer
+  const bool whole = recv_ == Recv::done || recv_ == Recv::hold;
+  if (whole && (send_done_ || !limits_.abort_on_close)) return;  // half-closed: it still wants the answer (RFC 9112 §9.6)
   if (send_done_ && out_.empty()) {
     finish_stream(Fault::early_response);
     return;
@@ -287,7 +289,7 @@ bool H1Server::body_too_slow() noexcept {
                     static_cast<double>(body_octets_) < limits_.min_body_rate * (static_cast<double>(elapsed) * 1e-9);
   body_since_ = worker_.now();
   body_octets_ = 0;
-  starved_ = credit_ <= 0;
+  starved_ = credit_ <= 0 || pump_paused_;
   return slow;
 }
 

@@ -8,6 +8,9 @@
 namespace twp::h1 {
 namespace {
 
+constexpr std::size_t kMaxMethod = 64;     // the longest registered one has 17 octets
+constexpr std::size_t kMaxEmptyLines = 4;  // in front of a request
+
 ParseResult need_more() noexcept { return {}; }
 ParseResult bad(Fault f) noexcept { return {ParseStatus::bad, f, 0, {}}; }
 ParseResult over(Fault f, std::string_view key, std::uint64_t observed, std::uint64_t limit) noexcept {
@@ -108,9 +111,10 @@ ParseResult from_status(ParseStatus s, Fault f) noexcept { return s == ParseStat
 ParseResult parse_request_line(Cursor& c, const HttpLimits& limits, RawHead& raw) noexcept {
   const char* begin = c.p;
   while (c.p != c.end && is_token_char(*c.p)) ++c.p;
+  raw.method = {begin, static_cast<std::size_t>(c.p - begin)};
+  if (raw.method.size() > kMaxMethod) return bad(Fault::method_too_long);
   if (c.p == c.end) return need_more();
   if (*c.p != ' ' || c.p == begin) return bad(Fault::bad_request_line);
-  raw.method = {begin, static_cast<std::size_t>(c.p - begin)};
   begin = ++c.p;
   while (c.p != c.end && is_target_char(*c.p)) ++c.p;
   raw.target = {begin, static_cast<std::size_t>(c.p - begin)};
@@ -159,11 +163,16 @@ ParseResult finish(ParseResult r, const Cursor& c, std::string_view text, std::u
 
 ParseResult parse_request_head(std::string_view text, const HttpLimits& limits, RawHead& raw) noexcept {
   Cursor c{text.data(), text.data() + text.size()};
-  for (int i = 0; i < 4 && c.left() >= 2 && c.p[0] == '\r' && c.p[1] == '\n'; ++i) c.p += 2;
+  for (std::size_t i = 0; i < kMaxEmptyLines && c.left() >= 2 && c.p[0] == '\r' && c.p[1] == '\n'; ++i) c.p += 2;
   if (c.left() == 1 && *c.p == '\r') return need_more();
   ParseResult r = parse_request_line(c, limits, raw);
-  if (r.status == ParseStatus::complete)
-    r = parse_fields(c, {Fault::bad_header, limits.max_fields, Fault::too_many_fields}, raw.fields);
+  // Each part of the line has its own limit and its own answer (RFC 9112 §3), whatever the head as a whole may hold.
+  if (r.status == ParseStatus::need_more) return r;
+  if (r.status == ParseStatus::bad) {
+    r.size = static_cast<std::size_t>(c.p - text.data());
+    return r;
+  }
+  r = parse_fields(c, {Fault::bad_header, limits.max_fields, Fault::too_many_fields}, raw.fields);
   return finish(r, c, text, limits.max_head, Fault::head_too_large, "max_head");
 }
 
@@ -179,6 +188,11 @@ ParseResult parse_trailers(std::string_view text, const HttpLimits& limits, Head
   Cursor c{text.data(), text.data() + text.size()};
   ParseResult r = parse_fields(c, {Fault::bad_trailer, limits.max_fields, Fault::too_many_fields}, fields);
   return finish(r, c, text, limits.max_trailer, Fault::head_too_large, "max_trailer");
+}
+
+bool request_line_is_due(std::size_t before, std::size_t now, const HttpLimits& limits) noexcept {
+  const auto passed = [&](std::size_t n) { return before <= n && now > n; };
+  return passed(kMaxEmptyLines * 2 + kMaxMethod) || passed(kMaxEmptyLines * 2 + kMaxMethod + 1 + limits.max_target);
 }
 
 bool may_be_complete(std::string_view text, std::size_t from) noexcept {

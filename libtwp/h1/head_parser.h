@@ -36,7 +36,8 @@ struct ParseResult {
 /// skip one; up to four are). No I/O, no global state. `raw` is filled only when complete.
 ///
 /// Refused: bare LF or CR, NUL and other controls, folded lines, blanks before the colon or around the request
-/// line's parts, empty or non-token names, more than limits.max_fields fields.
+/// line's parts, empty or non-token names, more than limits.max_fields fields. A method of more than 64 octets and a
+/// target of more than limits.max_target are refused as soon as they are here, with 501 and 414 (RFC 9112 §3).
 ParseResult parse_request_head(std::string_view text, const HttpLimits& limits, RawHead& raw) noexcept;
 
 /// The same for a response head. A missing reason phrase with or without its blank is accepted (RFC 9112 §4).
@@ -44,6 +45,10 @@ ParseResult parse_response_head(std::string_view text, const HttpLimits& limits,
 
 /// Parses a trailer section up to and including its empty line (RFC 9112 §7.1.2).
 ParseResult parse_trailers(std::string_view text, const HttpLimits& limits, HeaderBlock& fields) noexcept;
+
+/// A request head that grew from `before` to `now` octets without its end has passed a size at which a method or a target
+/// is too long: worth a parse, which then says so.
+bool request_line_is_due(std::size_t before, std::size_t now, const HttpLimits& limits) noexcept;
 
 /// True when `text` may hold a whole head, looking only at octets from `from` (minus three) on: an empty line, or
 /// something that makes waiting for one pointless. Keeps slow senders from making us parse again and again.

@@ -27,6 +27,7 @@ struct HttpLimits {
   std::uint32_t h2_connection_window = 1024 * 1024;  ///< octets on their way on one HTTP/2 connection, at least 65535
   std::uint32_t h2_glitch_burst = 100;             ///< suspicious events at once on one HTTP/2 connection -> GOAWAY
   std::uint32_t h2_glitch_rate = 1;                ///< suspicious events a second that are forgiven
+  bool abort_on_close = false;                     ///< a client's FIN ends an exchange that has no whole response yet
   Duration body_rate_window = std::chrono::seconds(10);     ///< what min_body_rate is measured over
 };
 

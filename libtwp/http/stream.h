@@ -66,6 +66,8 @@ class RawPort {
   /// `n` octets were taken from / put onto the descriptor. When `drained`, it said EAGAIN and on_raw_ready
   /// follows. The session delivers on_body(empty, End::yes) / ends the message when its count reaches the end.
   virtual void raw_received(std::uint64_t n, bool drained) noexcept = 0;
+  /// The pump takes nothing for now because its sink takes nothing: the peer is not to blame.
+  virtual void raw_paused() noexcept {}
   virtual void raw_sent(std::uint64_t n, bool full) noexcept = 0;
   /// The descriptor said end of file (source) or failed: the session handles it as it would its own read.
   virtual void raw_failed(int err) noexcept = 0;

@@ -107,8 +107,10 @@ void Exchange::answer(Fault why, std::string_view detail) noexcept {
   note_fault(why, detail);
   if (info(why).http_status / 100 == 5 && member_ != nullptr)
     log_limited(LogLevel::warning, "origin " + member_->label + ": " + std::string(log_word(why)) +
-                                       (detail.empty() ? "" : ": " + std::string(detail)));
+                                       (detail.empty() ? "" : ": " + std::string(detail)) +
+                                       (why == Fault::tls_verify ? " (trust its CA with --origin-ca or cluster.ca)" : ""));
   if (member_ != nullptr) member_->pool->cancel(*this);
+  stop_relays(nullptr);  // what is in a pipe is for nobody now
   if (origin_ != nullptr) origin_->reset(why);
   phase_ = Phase::answered;
   if (info(why).http_status == 0) {
@@ -207,9 +209,8 @@ void Exchange::arm() noexcept { env_.worker.arm_at(*this, deadline()); }
 void Exchange::on_timer() noexcept {
   for (SpliceRelay* relay : {down_, up_}) {
     if (relay == nullptr || !relay->active()) continue;
-    const std::uint64_t before = env_.counters.spliced_octets;
     count_moved(*relay, relay == down_);
-    if (env_.counters.spliced_octets != before) touch();
+    if (relay->last_move() != kNever) last_activity_ = std::max(last_activity_, relay->last_move());
   }
   if (env_.worker.now() < deadline())
     arm();
@@ -220,7 +221,9 @@ void Exchange::on_timer() noexcept {
 void Exchange::expire() noexcept {
   if (client_ != nullptr && (phase_ == Phase::waiting || phase_ == Phase::requested)) {
     // Who is late? The client, when the origin has taken all that there was.
-    const bool client_late = request_ == Flow::open && request_sent_ == request_octets_ && held_.empty() && credited_ == 0;
+    const bool in_pipe = up_ != nullptr && up_->active() && up_->in_pipe() != 0;
+    const bool client_late = request_ == Flow::open && request_sent_ == request_octets_ && held_.empty() && credited_ == 0 &&
+                             !in_pipe;
     answer(client_late ? Fault::body_timeout : Fault::origin_timeout, {});
     arm();
     return;

@@ -33,6 +33,7 @@ void set_limits(HttpLimits& out, const config::Config& c) noexcept {
   out.h2_connection_window = c.limits.h2_connection_window;
   out.h2_glitch_burst = c.limits.h2_glitch_burst;
   out.h2_glitch_rate = c.limits.h2_glitch_rate;
+  out.abort_on_close = c.tcp.abort_on_close;
   out.head_timeout = c.timeouts.head;
   out.keep_alive_timeout = c.timeouts.keep_alive;
   out.stream_idle_timeout = c.timeouts.stream_idle;

@@ -62,6 +62,7 @@ bool SpliceRelay::start(Stream& source, Stream& sink, std::uint64_t least) noexc
   sink_ = &sink;
   remaining_ = in.remaining;
   in_pipe_ = moved_ = 0;
+  last_move_ = kNever;
   source_ready_ = sink_ready_ = true;
   from->attach_source(this);
   to->attach_sink(this);
@@ -89,7 +90,10 @@ void SpliceRelay::pump() noexcept {
       finish();
       return;
     }
-    if (filled != Step::progress && drained != Step::progress) return;
+    if (filled != Step::progress && drained != Step::progress) {
+      if (in_pipe_ != 0 && source_ != nullptr) source_->raw_port()->raw_paused();
+      return;
+    }
     if (moved >= kBudget) {
       worker_.schedule(Phase::client, *this);
       return;
@@ -111,6 +115,7 @@ SpliceRelay::Step SpliceRelay::fill() noexcept {
     n = ::splice(fd, nullptr, pipe_.write_end, nullptr, want, kFlags);
   } while (n < 0 && errno == EINTR);
   if (n > 0) {
+    last_move_ = worker_.now();
     in_pipe_ += static_cast<std::uint64_t>(n);
     remaining_ -= static_cast<std::uint64_t>(n);
     // The session ends the message, and with it the attachment, when its count is complete.
@@ -145,6 +150,7 @@ SpliceRelay::Step SpliceRelay::drain() noexcept {
     n = ::splice(pipe_.read_end, nullptr, fd, nullptr, in_pipe_, kFlags);
   } while (n < 0 && errno == EINTR);
   if (n > 0) {
+    last_move_ = worker_.now();
     in_pipe_ -= static_cast<std::uint64_t>(n);
     moved_ += static_cast<std::uint64_t>(n);
     port->raw_sent(static_cast<std::uint64_t>(n), false);

@@ -71,6 +71,10 @@ class SpliceRelay final : RawPump, Task {
   bool active() const noexcept { return pipe_.ok(); }
   /// Octets put onto the sink since the last call.
   std::uint64_t take_moved() noexcept { return std::exchange(moved_, 0); }
+  /// Octets taken from the source and not yet put onto the sink: it is the sink that is late.
+  std::uint64_t in_pipe() const noexcept { return in_pipe_; }
+  /// When an octet was last taken or put; kNever: not since start().
+  Instant last_move() const noexcept { return last_move_; }
 
  private:
   enum class Step : std::uint8_t { progress, blocked, over };
@@ -91,6 +95,7 @@ class SpliceRelay final : RawPump, Task {
   std::uint64_t remaining_ = 0;  // still on the source
   std::uint64_t in_pipe_ = 0;
   std::uint64_t moved_ = 0;
+  Instant last_move_ = kNever;
   bool source_ready_ = true;
   bool sink_ready_ = true;
 };

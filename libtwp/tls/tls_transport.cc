@@ -408,8 +408,10 @@ bool Transport::flush() noexcept {
 
 void Transport::shutdown_write() noexcept {
   if (state_ == State::closed || std::exchange(fin_sent_, true)) return;
-  // Everything write() has taken is in out_ already, so close_notify is last.
-  if (state_ == State::open && fault_ == Fault::none && SSL_shutdown(ssl_.get()) < 0) ERR_clear_error();
+  // Everything write() has taken is in out_ already, so close_notify is last. A peer that ended its side without one still
+  // has to see that ours is whole (RFC 9112 §9.8).
+  const bool usable = fault_ == Fault::none || fault_ == Fault::tls_truncated;
+  if (state_ == State::open && usable && SSL_shutdown(ssl_.get()) < 0) ERR_clear_error();
   fin_pending_ = true;
   flush();
 }

@@ -181,6 +181,24 @@ class Usage(Case):
                      ["reverse", "--listen", "http://127.0.0.1:0", "--to", "http://127.0.0.1:1", "--ready-fd", "99"]):
             self.assert_fails(command(*args), 2, "twp-proxy: ")
 
+    def test_a_wrong_word_is_named_though_others_are_missing(self):
+        origin, loadgen = os.path.join(BIN, "twp-origin"), os.path.join(BIN, "twp-loadgen")
+        for argv, line in (
+                ([PROXY, "revers", "--listen", "x"], "twp-proxy: there is no command 'revers'; did you mean 'reverse'? see twp-proxy --help"),
+                ([PROXY, "reverse", "--lisen", "http://127.0.0.1:0"],
+                 "twp-proxy: there is no option '--lisen'; did you mean '--listen'? see twp-proxy reverse --help"),
+                ([PROXY, "reverse", "--listen", "--to", "--ot=x"], "twp-proxy: there is no option '--ot'; did you mean '--to'? see twp-proxy reverse --help"),
+                ([PROXY, "config", "run", "--frobnicate"], "twp-proxy: there is no option '--frobnicate'; see twp-proxy config run --help"),
+                ([PROXY, "config", "rum"], "twp-proxy: there is no command 'rum'; did you mean 'run'? see twp-proxy config --help"),
+                ([CERTGEN, "leaf", "--hots", "x"], "twp-certgen: there is no option '--hots'; did you mean '--host'? see twp-certgen leaf --help"),
+                ([origin, "--listn", "x"], "twp-origin: there is no option '--listn'; did you mean '--listen'? see twp-origin --help"),
+                ([loadgen, "runn", "http://a/"], "twp-loadgen: there is no command 'runn'; did you mean 'run'? see twp-loadgen --help"),
+                ([loadgen, "run", "http://a/", "-c64", "-H", "-x: y", "-z"], "twp-loadgen: there is no option '-z'; see twp-loadgen run --help")):
+            done = subprocess.run(argv, capture_output=True, text=True, timeout=DEADLINE)
+            self.assert_fails(done, 2, line)
+        # What is only missing is said to be missing, and where the help is.
+        self.assert_fails(command("reverse", "--listen", "http://127.0.0.1:0"), 2, "--to is required; see twp-proxy reverse --help")
+
     def test_bad_values(self):
         base = ["--listen", "http://127.0.0.1:0", "--to", "http://127.0.0.1:1"]
         for args, part in (
@@ -194,6 +212,7 @@ class Usage(Case):
                 (base + ["--admin", "http://0.0.0.0:0"], "the admin listener must be on a loopback address"),
                 (base + ["--origin-http", "h9"], "cluster.http: expected one of h1, h2, auto, found 'h9'"),
                 (base + ["--origin-ca", "/nonexistent"], "cluster[0].ca: '/nonexistent': cannot read: No such file"),
+                (base + ["--tcp-congestion", "nonsense"], "tcp.congestion: unknown congestion control 'nonsense' (this kernel "),
                 (base + ["--access-log", "/nonexistent/log"], "access_log.file: '/nonexistent/log'")):
             self.assert_fails(command("reverse", *args), 2, part)
 
@@ -297,7 +316,7 @@ class Files(Case):
                 (head % (a, a_key) + cluster % f'ca = "{junk}"', "9:6", f"cluster[0].ca: {junk}"),
                 (head % (a, a_key) + cluster % f'cert = "{a}"\nkey = "{b_key}"', "10:7", f"cluster[0].key: key {b_key} does not match"),
                 (head % (a, a_key) + cluster % "" + '[tcp]\ncongestion = "nonsense"\n', "13:14",
-                 "tcp.congestion: 'nonsense': there is no such congestion control here"),
+                 "tcp.congestion: unknown congestion control 'nonsense' (this kernel "),
                 (head % (a, a_key) + cluster % "" + '[forwarding]\nvia = "a\\nb\\u001b[31m"\n', "13:7", "forwarding.via: 'a b?[31m': expected a word"),
                 (head % (a, a_key) + cluster.replace("127.0.0.1:1", "a" * 64 + ".test") % "", "8:18", "cluster[0].origin[0].url: "),
                 (head % (a, a_key) + cluster % "" + 'hosts = ["%s.test"]\n' % ("a" * 64), "12:9", "route[0].hosts: ")):
@@ -417,6 +436,29 @@ class Serving(Case):
         self.assertGreater(memory["rss_bytes"], 0)
         self.assertGreater(sum(w["arena_live_bytes"] + w["arena_free_bytes"] for w in memory["workers"]), 0)
         self.assertGreater(sum(w["slab_free_bytes"] for w in memory["workers"]), 0)
+
+    def test_abort_on_close(self):
+        origin = self.origin()
+        log = self.path("access.log")
+        proxy = self.reverse(origin.url, "--set", "tcp.abort_on_close=true", "--access-log", log)
+        with socket.create_connection(("127.0.0.1", proxy.port), DEADLINE) as s:
+            s.sendall(b"GET /wait HTTP/1.1\r\nHost: a.test\r\n\r\n")
+            self.assertTrue(origin.waiting.wait(DEADLINE))
+            s.shutdown(socket.SHUT_WR)
+
+            def line():
+                with open(log, "rb") as f:
+                    return f.read()
+
+            self.assertEqual(json.loads(wait_for("the line", line))["fault"], "client-closed")
+
+    def test_an_origin_that_is_not_trusted_names_the_option(self):
+        ca = self.path("ca")
+        subprocess.run([CERTGEN, "ca", "--out", ca], check=True, capture_output=True)
+        origin = self.running("reverse", "--listen", "https://127.0.0.1:0", "--ca", ca, "--to", "http://127.0.0.1:1")
+        proxy = self.reverse("https://localhost:%d" % origin.port)
+        self.assertEqual(proxy.get()[0], 502)
+        wait_for("the warning", lambda: re.search(r"(?m)^twp-proxy: warning: origin .*tls-verify.* \(trust its CA with --origin-ca or cluster\.ca\)$", proxy.errors()))
 
     def test_access_log(self):
         origin = self.origin()

@@ -62,6 +62,7 @@ class Against(unittest.TestCase):
         done = loadgen("run", self.tls_url + "/", *SHORT)
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertRegex(done.stderr, r"^twp-loadgen: TLS with .* certificate .*; trust its CA with --ca FILE, or use --insecure$")
 
     def http2(self):
         """(arguments, client wire)"""
@@ -204,7 +205,7 @@ class Against(unittest.TestCase):
 
     def test_timeouts_are_errors(self):
         status, out = measured(self.url + "/delay/60000", "-c", "2", "--timeout", "100ms", "-d", "1s", "--warmup", "0s")
-        self.assertEqual(status, 0)
+        self.assertEqual(status, 1)  # not one right answer
         self.assertGreaterEqual(out["detail"]["errors_by_kind"]["timeout"], 2)
         self.assertEqual(out["requests"], out["errors"])
         self.assertEqual(out["rps"], 0)
@@ -284,7 +285,8 @@ class Against(unittest.TestCase):
         self.assertEqual(loadgen("run", *slow, "--slo-p99", "5ms").returncode, 3)
         self.assertEqual(loadgen("run", *slow, "--slo-p99", "30s").returncode, 0)
         self.assertEqual(loadgen("run", self.url + "/status/500", *SHORT, "--slo-errors", "50%").returncode, 3)
-        self.assertEqual(loadgen("run", self.url + "/status/500", *SHORT).returncode, 0)  # no SLO was given
+        self.assertEqual(loadgen("run", self.url + "/status/500", *SHORT).returncode, 1)  # no SLO was given, and nothing went right
+        self.assertEqual(loadgen("ramp", self.url + "/status/500", "-c", "1,2", *SHORT).returncode, 1)
         self.assertEqual(loadgen("ramp", self.url + "/delay/20", "-c", "1,2", *SHORT, "--slo-p99", "5ms").returncode, 3)
 
     def interrupt_when(self, args, condition):

@@ -60,6 +60,15 @@ def good_product_file():
     return rows
 
 
+class Report(unittest.TestCase):
+    def test_a_file_that_is_missing_is_said_before_anything_is_printed(self):
+        for path in ("/nonexistent.csv", str(REPO / "README.md")):
+            done = subprocess.run([sys.executable, REPO / "scripts/report", path], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertTrue(done.stderr.startswith(f"report: {path}: "), done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1)
+
+
 class Arithmetic(unittest.TestCase):
     def test_products_alternate(self):
         self.assertEqual([arms.order("ABC", r) for r in (1, 2, 3)], [list("ABC"), list("CBA"), list("ABC")])

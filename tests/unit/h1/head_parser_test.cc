@@ -187,7 +187,9 @@ BOOST_AUTO_TEST_CASE(limits_name_their_key_and_values) {
   request({"GET /0123456789", Fault::target_too_long, "max_target", 11, 10});  // no need to wait for its end
   request({"GET / HTTP/1.1\r\n" + long_field + "\r\n", Fault::head_too_large, "max_head", 123, 100});
   request({"GET / HTTP/1.1\r\n" + long_field, Fault::head_too_large, "max_head", 121, 100});
-  request({std::string(101, 'A'), Fault::head_too_large, "max_head", 101, 100});
+  request({"GET /" + std::string(200, 'x'), Fault::target_too_long, "max_target", 201, 10});  // nor to call it a large head
+  request({std::string(65, 'A'), Fault::method_too_long, "", 0, 0});
+  request({std::string(200, 'A') + " / HTTP/1.1\r\n\r\n", Fault::method_too_long, "", 0, 0});
   request({"GET / HTTP/1.1\r\n" + three + "\r\n", Fault::too_many_fields, "max_fields", 3, 2});
   RawHead raw;
   expect(parse_response_head(ok(long_field), l, raw), {"", Fault::origin_head_too_large, "max_response_head", 124, 100});

@@ -188,6 +188,10 @@ const Refused kRefused[] = {
     {"version", "GET / HTTP/3.0\r\n\r\n", 505, Fault::bad_version},
     {"bad head", "GET /\r\n\r\n", 400, Fault::bad_request_line},
     {"bad chunk", kPost + "Transfer-Encoding: chunked\r\n\r\nxx\r\n", 400, Fault::bad_chunk},
+    {"max_target above max_head", "GET /" + std::string(400, 'x') + " HTTP/1.1\r\nHost: a\r\n\r\n", 414, Fault::target_too_long},
+    {"max_target without an end", "GET /" + std::string(100, 'x'), 414, Fault::target_too_long},
+    {"method", std::string(400, 'G') + " / HTTP/1.1\r\nHost: a\r\n\r\n", 501, Fault::method_too_long},
+    {"method without an end", std::string(100, 'G'), 501, Fault::method_too_long},
 };
 
 BOOST_DATA_TEST_CASE(refusals, bdata::make(kRefused), row) {
@@ -321,6 +325,24 @@ BOOST_AUTO_TEST_CASE(a_request_in_progress_is_not_idle) {
   rig.stream().respond(200, "x");
   BOOST_TEST(run_until(rig.worker, [&] { return rig.peer->eof(); }));
   BOOST_TEST(contains(rig.peer->got(), "200 OK"));
+}
+
+BOOST_AUTO_TEST_CASE(a_body_that_a_pump_does_not_take_is_not_slow) {
+  struct Pump final : RawPump {
+    void on_raw_ready(Stream&) noexcept override {}
+  } pump;
+  HttpLimits limits;
+  limits.body_rate_window = milliseconds(30);
+  ServerRig rig(limits);
+  rig.start();
+  rig.play(kPost + "Content-Length: 1000000\r\n\r\nhello");
+  RawPort& port = *rig.stream().stream->raw_port();
+  port.attach_source(&pump);
+  port.raw_paused();
+  BOOST_TEST(!run_until(rig.worker, [&] { return rig.peer->over() || rig.owner.gone; }, milliseconds(150)));
+  port.raw_received(0, true);  // now it is the client that is waited for
+  BOOST_TEST(run_until(rig.worker, [&] { return rig.peer->over(); }));
+  BOOST_TEST(contains(rig.peer->got(), "HTTP/1.1 408 "));
 }
 
 BOOST_AUTO_TEST_CASE(a_body_must_keep_its_rate) {

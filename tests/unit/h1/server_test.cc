@@ -117,6 +117,46 @@ BOOST_AUTO_TEST_CASE(what_a_client_sends_ahead_is_bounded) {
   BOOST_TEST(rig.transport->unread() >= 100'000u - 1200u);
 }
 
+BOOST_AUTO_TEST_CASE(a_half_close_is_a_departure_when_asked_for) {
+  for (const bool abort : {false, true}) {
+    for (const std::string& octets : {kGet, kUpgrade}) {
+      HttpLimits limits;
+      limits.abort_on_close = abort;
+      ServerRig rig(limits);
+      rig.start();
+      rig.play(octets);
+      BOOST_TEST(!rig.stream().gone);
+      rig.peer->finish();
+      run_quiet(rig.worker);
+      BOOST_TEST(rig.stream().gone == abort);
+      if (abort) {
+        BOOST_TEST(log_word(rig.stream().fault) == "client-closed");
+        BOOST_TEST(rig.owner.gone);
+        continue;
+      }
+      rig.stream().respond(403, "x");
+      BOOST_TEST(run_until(rig.worker, [&] { return rig.peer->over(); }));
+    }
+  }
+  // Its response is whole and on its way: nothing is waited for any more.
+  HttpLimits limits;
+  limits.abort_on_close = true;
+  ServerRig rig(limits);
+  rig.start();
+  rig.play(kGet);
+  rig.transport->set_write_space(1000);
+  rig.peer->pause();
+  const std::string body(100'000, 'x');
+  rig.stream().respond(200, body);
+  run_quiet(rig.worker);
+  BOOST_REQUIRE(!rig.owner.gone);
+  rig.peer->finish();
+  run_quiet(rig.worker);
+  rig.peer->resume();
+  BOOST_TEST(run_until(rig.worker, [&] { return rig.peer->over(); }));
+  BOOST_TEST(rig.peer->got().ends_with(body));
+}
+
 BOOST_AUTO_TEST_CASE(requests_sent_before_a_half_close_are_answered) {
   ServerRig rig;
   rig.start();

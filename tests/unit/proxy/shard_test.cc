@@ -66,8 +66,15 @@ class OriginServer {
   ~OriginServer() { ::close(fd_); }
   void poll() {
     for (int fd; (fd = ::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) connections.push_back(std::make_unique<Socket>(fd));
+    if (paused) return;
     for (auto& c : connections) c->read();
   }
+  /// Accepted sockets hold little that is not read.
+  void keep_little() const {
+    const int little = 8192;
+    ::setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &little, sizeof little);
+  }
+  bool paused = false;  ///< reads nothing
   std::uint16_t port = 0;
   std::vector<std::unique_ptr<Socket>> connections;
 
@@ -88,7 +95,8 @@ struct Observer final : ExchangeObserver {
 };
 
 struct Rig {
-  explicit Rig(std::vector<std::string> listen = {"http://127.0.0.1:0"}) {
+  explicit Rig(std::vector<std::string> listen = {"http://127.0.0.1:0"}, Duration stream_idle = std::chrono::minutes(5))
+      : idle(stream_idle) {
     auto opened = Shard::open(worker, snapshot(std::move(listen)), &observer);
     BOOST_REQUIRE_MESSAGE(opened.has_value(), (opened ? "" : opened.error().what));
     shard = std::move(*opened);
@@ -105,6 +113,7 @@ struct Rig {
     r.path_prefix = std::move(path);
     c.routes.push_back(r);
     c.timeouts.drain = std::chrono::seconds(1);
+    c.timeouts.stream_idle = idle;
     return *Snapshot::prepare(std::move(c), {{}, "test"});
   }
   Socket client(std::size_t i = 0) { return Socket::connect(shard->addresses().at(i)); }
@@ -134,6 +143,26 @@ struct Rig {
     return nullptr;
   }
 
+  /// Begins an upload of 100 MB and sends until nothing more is taken, for the origin has read the head and no more.
+  Instant fill_upload(Socket& c) {
+    origin.keep_little();
+    c.send("POST /up HTTP/1.1\r\nHost: a.test\r\nContent-Length: 100000000\r\n\r\n");
+    BOOST_REQUIRE(until([&] { return request() != nullptr; }));
+    origin.paused = true;
+    const std::string some(1 << 18, 'x');
+    Instant last = monotonic_now();
+    for (int idle_turns = 0; idle_turns < 100; ++idle_turns) {
+      if (c.offer(some) != 0) {
+        idle_turns = 0;
+        last = monotonic_now();
+      }
+      worker.turn(std::chrono::milliseconds(1));
+    }
+    BOOST_TEST(shard->counters().spliced_octets + shard->counters().request_octets != 0u);
+    return last;
+  }
+
+  const Duration idle;
   OriginServer origin;
   Worker worker;
   Observer observer;
@@ -240,6 +269,64 @@ BOOST_AUTO_TEST_CASE(a_client_that_dies_in_a_spliced_body_ends_the_exchange) {
   c.close();
   BOOST_TEST(rig.until([&] { o.offer(some); return rig.observer.done == 1; }));
   BOOST_TEST(rig.until([&] { return o.eof || o.reset; }));
+}
+
+// The octets wait in the pipe of a relay, and the origin is who lets them.
+BOOST_AUTO_TEST_CASE(a_spliced_upload_that_the_origin_does_not_take_is_504) {
+  Rig rig({"http://127.0.0.1:0"}, std::chrono::seconds(1));
+  Socket c = rig.client();
+  const Instant last = rig.fill_upload(c);
+  BOOST_TEST(rig.until([&] { c.read(); return !c.text.empty() || c.eof || c.reset; }));
+  BOOST_TEST(c.text.starts_with("HTTP/1.1 504 "), c.text);
+  BOOST_TEST(monotonic_now() - last < 1'900'000'000u);  // of the last movement, not of the second look at the clock
+  BOOST_TEST(rig.shard->counters().spliced_octets != 0u);
+  rig.origin.paused = false;
+  BOOST_TEST(rig.until([&] { return rig.origin.connections[0]->reset; }));
+  c.close();
+  BOOST_TEST(rig.until([&] { return rig.observer.done == 1; }));
+  BOOST_TEST(log_word(rig.observer.fault) == "origin-timeout");
+  BOOST_TEST(rig.observer.status == 504);
+}
+
+// A relay with a full pipe does not look at its source.
+BOOST_AUTO_TEST_CASE(a_client_that_resets_a_stuck_spliced_upload_is_noticed) {
+  Rig rig;
+  Socket c = rig.client();
+  rig.fill_upload(c);
+  const linger reset{1, 0};
+  ::setsockopt(c.fd(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+  c.close();
+  BOOST_TEST(rig.until([&] { return rig.observer.done == 1; }));
+  BOOST_TEST(log_word(rig.observer.fault) == "client-reset");
+  rig.origin.paused = false;
+  BOOST_TEST(rig.until([&] { return rig.origin.connections[0]->reset; }));
+}
+
+// The mirror image: what the origin sent before its reset is the client's, and then it sees that it is not whole.
+BOOST_AUTO_TEST_CASE(an_origin_that_resets_behind_a_stuck_spliced_download) {
+  Rig rig;
+  Socket c = rig.client();
+  c.send("GET /x HTTP/1.1\r\nHost: a.test\r\n\r\n");
+  BOOST_REQUIRE(rig.until([&] { return rig.request() != nullptr; }));
+  Socket& o = *rig.request();
+  o.send("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n");
+  const std::string some(1 << 18, 'x');
+  std::size_t sent = 0;
+  for (int idle_turns = 0; idle_turns < 100; ++idle_turns) {
+    if (const std::size_t n = o.offer(some); n != 0) {
+      idle_turns = 0;
+      sent += n;
+    }
+    rig.worker.turn(std::chrono::milliseconds(1));
+  }
+  const linger reset{1, 0};
+  ::setsockopt(o.fd(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+  o.close();
+  BOOST_TEST(rig.until([&] { c.read(); return c.reset || c.eof; }));
+  BOOST_TEST(c.reset);
+  BOOST_TEST(c.text.size() < sent + 200);
+  BOOST_TEST(rig.until([&] { return rig.observer.done == 1; }));
+  BOOST_TEST(log_word(rig.observer.fault) == "origin-truncated");
 }
 
 BOOST_AUTO_TEST_CASE(websocket_tunnels_relay_and_half_close) {

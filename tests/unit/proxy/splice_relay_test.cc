@@ -36,6 +36,7 @@ class RawStream final : public Stream, public RawPort, PollHandler {
     drains += drained;
     if (left_ == 0) pump = nullptr;
   }
+  void raw_paused() noexcept override { ++pauses; }
   void raw_sent(std::uint64_t n, bool full) noexcept override {
     count += n;
     left_ -= n;
@@ -48,7 +49,7 @@ class RawStream final : public Stream, public RawPort, PollHandler {
 
   RawPump* pump = nullptr;
   std::uint64_t count = 0;
-  int drains = 0, fulls = 0, error = 0;
+  int drains = 0, fulls = 0, pauses = 0, error = 0;
   bool failed = false;
 
  private:
@@ -142,6 +143,9 @@ BOOST_AUTO_TEST_CASE(a_sink_that_does_not_read_stops_the_source) {
   for (int i = 0; i < 20; ++i) rig.worker.turn(Duration::zero());
   BOOST_TEST(rig.source->count - before <= 2u << 20);  // a pipe's worth, not the body
   BOOST_TEST(rig.source->count < 8u << 20);
+  BOOST_TEST(rig.source->pauses != 0);
+  BOOST_TEST(rig.relay.in_pipe() == rig.source->count - rig.sink->count);
+  BOOST_TEST(rig.relay.in_pipe() != 0u);
 }
 
 BOOST_AUTO_TEST_CASE(an_end_too_early_is_the_sessions_business) {

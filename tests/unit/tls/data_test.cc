@@ -242,6 +242,18 @@ BOOST_AUTO_TEST_CASE(a_fin_without_close_notify_is_a_truncation) {
   BOOST_TEST(c->transport->drained());
 }
 
+BOOST_AUTO_TEST_CASE(who_ended_without_close_notify_gets_ours_all_the_same) {
+  connect();
+  client_end->shutdown_write();  // below TLS: it goes on reading
+  BOOST_REQUIRE(turn_until(w, [&] { return s->fault != Fault::none; }));
+  BOOST_TEST(log_word(s->fault) == log_word(Fault::tls_truncated));
+  s->send("whole");
+  BOOST_REQUIRE(turn_until(w, [&] { return c->in == "whole"; }));
+  s->transport->close(Fault::none);
+  BOOST_REQUIRE(turn_until(w, [&] { return c->eof || c->fault != Fault::none; }));
+  BOOST_TEST(c->eof);
+}
+
 BOOST_AUTO_TEST_CASE(a_flipped_bit_breaks_the_connection) {
   connect();
   c->send("?");
