@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "loadgen/driver.h"
+#include "loadgen/endpoint.h"
 
 namespace twp::load {
 namespace {
@@ -83,8 +84,7 @@ void Connection::go_on() noexcept {
 void Connection::on_dial_failed(Dial&, Fault why, const std::string& detail) noexcept {
   driver_.worker().retire(std::move(dial_));
   if (driver_.stopping()) return;
-  if (why == Fault::tls_verify) driver_.dial_failed(detail + "; trust its CA with --ca FILE, or use --insecure");
-  else driver_.dial_failed("cannot connect to " + detail);
+  driver_.dial_failed(dial_failure(why, detail));
   try_later();
 }
 

@@ -46,9 +46,9 @@ class Probe final : public SessionOwner, public DialHandler {
     http2_ = session_->version().major == 2;
     session_->close(Fault::none);
   }
-  void on_dial_failed(Dial&, Fault, const std::string& detail) noexcept override {
+  void on_dial_failed(Dial&, Fault why, const std::string& detail) noexcept override {
     worker_.retire(std::move(dial_));
-    failure_ = "cannot connect to " + detail;
+    failure_ = dial_failure(why, detail);
     over_ = true;
   }
   void on_capacity(Session&) noexcept override {}
@@ -66,6 +66,11 @@ class Probe final : public SessionOwner, public DialHandler {
 };
 
 }  // namespace
+
+std::string dial_failure(Fault why, const std::string& detail) {
+  if (why == Fault::tls_verify) return detail + "; trust its CA with --ca FILE, or use --insecure";
+  return "cannot connect to " + detail;
+}
 
 Result<void> Endpoint::prepare(const Plan& plan, unsigned lanes) {
   target_.host = plan.url.host;

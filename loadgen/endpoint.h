@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "base/result.h"
 #include "http/limits.h"
@@ -29,6 +30,9 @@ class Endpoint {
   HttpLimits limits_;
   DialTarget target_;
 };
+
+/// What the user is told of a connection that could not be opened: one line.
+std::string dial_failure(Fault why, const std::string& detail);
 
 /// Finds out by one handshake which version of HTTP the server chooses when the plan leaves that open ("auto"), and
 /// settles it. Returns at once when nothing is open. Blocks for at most the time that a connection may take. Error: as

@@ -336,10 +336,10 @@ def wait_for(case, condition):
 class Loadgen(Rig):
     """What the load generator makes of an origin that refuses."""
 
-    def measured(self, **kwargs):
+    def measured(self, status=0, **kwargs):
         with h2_peer.Server(**kwargs) as server:
             done = tools.loadgen("run", f"h2c://127.0.0.1:{server.port}/", "-c", "4", "-m", "2", "-d", "500ms", "--warmup", "0s", "--json", "-")
-            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.returncode, status, done.stderr)
             out = json.loads(done.stdout)
             self.assertGreater(out["requests"], 10)
             return out, out["detail"]["errors_by_kind"]
@@ -358,7 +358,7 @@ class Loadgen(Rig):
         self.assertIn("REFUSED_STREAM", out["detail"]["first_error"])
 
     def test_reset_streams(self):
-        out, kinds = self.measured(handle=lambda call: call.refuse(h2.errors.ErrorCodes.INTERNAL_ERROR))
+        out, kinds = self.measured(status=1, handle=lambda call: call.refuse(h2.errors.ErrorCodes.INTERNAL_ERROR))
         self.assertEqual((kinds["reset"], out["errors"], out["rps"]), (out["requests"], out["requests"], 0))
         self.assertEqual(out["detail"]["connect"]["count"], 2)
 
