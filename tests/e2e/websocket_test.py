@@ -1,5 +1,6 @@
 """WebSocket with a foreign client and server (Python's websockets) over HTTP/1.1, and with extended CONNECT over HTTP/2
 (Python's h2), through every pair of wires."""
+import asyncio
 import contextlib
 import os
 import threading
@@ -7,9 +8,9 @@ import time
 import unittest
 
 import h2.settings
+import websockets.asyncio.client
+import websockets.asyncio.server
 import websockets.exceptions
-import websockets.sync.client
-import websockets.sync.server
 
 import h2_peer
 import tools
@@ -18,33 +19,106 @@ from tools import DEADLINE, Certificates, Origin, proxy_to, ws_frame
 BIG = os.urandom(1024 * 1024)
 
 
+# One event loop, on a thread of its own, for both foreign ends. Not websockets.sync: that reads on one thread and writes on another, while
+# Python 3.11's ssl.SSLSocket is not safe for that: a message written while a TLS 1.3 session ticket is read is lost now and then.
+LOOP = asyncio.new_event_loop()
+
+
+def setUpModule():
+    thread = threading.Thread(target=LOOP.run_forever, daemon=True)
+    thread.start()
+    unittest.addModuleCleanup(LOOP.close)
+    unittest.addModuleCleanup(thread.join, DEADLINE)
+    unittest.addModuleCleanup(LOOP.call_soon_threadsafe, LOOP.stop)
+
+
+def run(function, *args, timeout=DEADLINE, **kwargs):
+    """What function() gives when it is called and awaited on the loop."""
+    async def call():
+        return await function(*args, **kwargs)
+
+    future = asyncio.run_coroutine_threadsafe(call(), LOOP)
+    try:
+        return future.result(timeout)
+    finally:
+        future.cancel()  # nothing, unless the time is up
+
+
+class Client:
+    """websockets' own client, for a test that is no coroutine."""
+
+    def __init__(self, url, **kwargs):
+        self.connection = run(websockets.asyncio.client.connect, url, proxy=None, max_size=None, **kwargs)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    @property
+    def subprotocol(self):
+        return self.connection.subprotocol
+
+    @property
+    def extensions(self):
+        return [e.name for e in self.connection.protocol.extensions]
+
+    @property
+    def close_code(self):
+        """The one received; 1006 if there was none."""
+        return self.connection.close_code
+
+    def send(self, message):
+        run(self.connection.send, message)
+
+    def recv(self, timeout):
+        return run(self.connection.recv, timeout=timeout)
+
+    def ping(self, timeout):
+        """Waits for the pong, and says whether it came."""
+        async def ping():
+            await (await self.connection.ping())
+            return True
+
+        try:
+            return run(ping, timeout=timeout)
+        except TimeoutError:
+            return False
+
+    def close(self, *args):
+        run(self.connection.close, *args)
+
+    def vanish(self):
+        """Closes the socket, without a close frame."""
+        LOOP.call_soon_threadsafe(self.connection.transport.abort)
+
+
 class Server:
     """websockets' own server: echoes, and closes with 4321 when told."""
 
     def __init__(self, tls=None):
         self.closed = []
-        self.server = websockets.sync.server.serve(self.handle, "127.0.0.1", 0, ssl=tls, max_size=None,
-                                                     subprotocols=["chat", "echo"], select_subprotocol=self.choose)
-        self.port = self.server.socket.getsockname()[1]
-        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
-        self.thread.start()
+        self.server = run(websockets.asyncio.server.serve, self.handle, "127.0.0.1", 0, ssl=tls, max_size=None,
+                          subprotocols=["chat", "echo"], select_subprotocol=self.choose)
+        self.port = self.server.sockets[0].getsockname()[1]
 
     @staticmethod
     def choose(_, offered):
         return next((s for s in offered if s in ("chat", "echo")), None)
 
-    def handle(self, connection):
+    async def handle(self, connection):
         with contextlib.suppress(websockets.exceptions.ConnectionClosed):
-            for message in connection:
+            async for message in connection:
                 if message == "close":
-                    connection.close(4321, "as told")
+                    await connection.close(4321, "as told")
                 else:
-                    connection.send(message)
+                    await connection.send(message)
         self.closed.append((connection.close_code, connection.close_reason))
 
     def close(self):
-        self.server.shutdown()
-        self.thread.join(DEADLINE)
+        LOOP.call_soon_threadsafe(self.server.close)
+        run(self.server.wait_closed)
 
 
 class Stream:
@@ -107,7 +181,7 @@ class Rig(unittest.TestCase):
 class Http1(Rig):
     def connect(self, port, encrypted, **kwargs):
         context = self.tls.client("http/1.1") if encrypted else None
-        return websockets.sync.client.connect(f"{'wss' if encrypted else 'ws'}://localhost:{port}/ws", ssl=context, max_size=None, proxy=None, **kwargs)
+        return Client(f"{'wss' if encrypted else 'ws'}://localhost:{port}/ws", ssl=context, **kwargs)
 
     def both(self, **kwargs):
         for clear, encrypted in self.targets(**kwargs):
@@ -123,9 +197,9 @@ class Http1(Rig):
                     self.assertEqual(ws.recv(DEADLINE), message)
                 ws.send(["in ", "three ", "pieces"])
                 self.assertEqual(ws.recv(DEADLINE), "in three pieces")
-                self.assertTrue(ws.ping().wait(DEADLINE))
+                self.assertTrue(ws.ping(DEADLINE))
                 ws.close(4000, "bye")
-                self.assertEqual(ws.protocol.close_rcvd.code, 4000)
+                self.assertEqual(ws.close_code, 4000)
 
     def test_many_without_waiting(self):
         for port, encrypted in self.both():
@@ -140,7 +214,7 @@ class Http1(Rig):
         for port, encrypted in self.both(who=("websockets",)):
             with self.connect(port, encrypted, subprotocols=["other", "echo"]) as ws:
                 self.assertEqual(ws.subprotocol, "echo")
-                self.assertEqual([e.name for e in ws.protocol.extensions], ["permessage-deflate"])
+                self.assertEqual(ws.extensions, ["permessage-deflate"])
                 ws.send("a" * 100_000)
                 self.assertEqual(ws.recv(DEADLINE), "a" * 100_000)
 
@@ -158,7 +232,7 @@ class Http1(Rig):
             ws = self.connect(port, encrypted)
             ws.send("x")
             ws.recv(DEADLINE)
-            ws.socket.close()
+            ws.vanish()
             end = time.monotonic() + DEADLINE
             while len(self.server.closed) + len(self.tls_server.closed) == seen:
                 self.assertLess(time.monotonic(), end)
@@ -168,7 +242,7 @@ class Http1(Rig):
     def test_a_refusal_is_passed_on(self):
         for clear, _ in self.targets(who=("twp-origin",)):
             with self.assertRaises(websockets.exceptions.InvalidStatus) as caught:
-                websockets.sync.client.connect(f"ws://localhost:{clear}/status/403", proxy=None)
+                Client(f"ws://localhost:{clear}/status/403")
             self.assertIn(caught.exception.response.status_code, (403, 404))
 
 
