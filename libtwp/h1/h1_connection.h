@@ -195,6 +195,7 @@ class H1Connection : public Session, public Stream, public RawPort, public Trans
   void report_sent() noexcept;
 
   static constexpr std::size_t kMarks = 8;
+  static constexpr std::size_t kGatherFrom = 16 * 1024;  ///< octets that wait to leave before small chunks wait for each other
 
   ReadTask read_task_{*this};
   FlushTask flush_task_{*this};
