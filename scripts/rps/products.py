@@ -1,7 +1,7 @@
 """The proxies that are compared. A product is a class with `name` and the methods of Product; add it to PRODUCTS.
 
-Equal terms for all: one worker or thread, keep-alive to the origin, no access log, TLS 1.3 with AES-128-GCM and the
-same P-256 certificate, the origin's certificate verified. Beyond that each runs with its defaults.
+Equal terms for all: one worker or thread, keep-alive to the origin, no access log, limits above the load, TLS 1.3 with
+AES-128-GCM and the same P-256 certificate, the origin's certificate verified. Beyond that each runs with its defaults.
 """
 import dataclasses
 import json
@@ -349,7 +349,7 @@ class Envoy(Peer):
     @staticmethod
     def _tls(side, files, http, origin):
         common = {"tls_params": {"tls_minimum_protocol_version": "TLSv1_3", "tls_maximum_protocol_version": "TLSv1_3"},
-                  "alpn_protocols": ["h2", "http/1.1"] if not origin else ["h2" if http == "h2" else "http/1.1"]}
+                  "alpn_protocols": ["http/1.1"] if http == "h1" else ["h2"] if origin else ["h2", "http/1.1"]}
         made = {"@type": f"type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.{side}TlsContext",
                 "common_tls_context": common}
         if origin:
@@ -380,8 +380,9 @@ class Envoy(Peer):
             chain["transport_socket"] = self._tls("Downstream", files, arms.HTTP[arm.client], False)
         speaks = {"http2_protocol_options": connect} if arm.origin in arms.HTTP2_WIRES else {"http_protocol_options": {}}
         host, origin_port = _host_and_port(origin_url)
+        limits = {f"max_{what}": 16384 for what in ("connections", "pending_requests", "requests", "connection_pools")}
         cluster = {
-            "name": "origin", "type": "STATIC", "connect_timeout": "5s",
+            "name": "origin", "type": "STATIC", "connect_timeout": "5s", "circuit_breakers": {"thresholds": [limits]},
             "typed_extension_protocol_options": {
                 "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": {
                     "@type": f"{kinds}.upstreams.http.v3.HttpProtocolOptions", "explicit_http_config": speaks}},
@@ -390,7 +391,8 @@ class Envoy(Peer):
         if arm.origin in arms.TLS_WIRES:
             cluster["transport_socket"] = self._tls("Upstream", files, arms.HTTP[arm.origin], True)
         return json.dumps({"static_resources": {
-            "listeners": [{"name": "in", "address": address("127.0.0.1", port), "filter_chains": [chain]}],
+            "listeners": [{"name": "in", "address": address("127.0.0.1", port), "tcp_backlog_size": 4096,
+                           "filter_chains": [chain]}],
             "clusters": [cluster]}}, indent=1)
 
 
