@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/chain.h"
+#include "event/member_task.h"
 #include "event/worker.h"
 #include "h1/body_framing.h"
 #include "h1/head_writer.h"
@@ -162,16 +163,6 @@ class H1Connection : public Session, public Stream, public RawPort, public Trans
   bool pump_paused_ = false;  // and it has not taken anything since
 
  private:
-  struct ReadTask final : Task {
-    explicit ReadTask(H1Connection& o) noexcept : owner(o) {}
-    void run() noexcept override { owner.read_some(); }
-    H1Connection& owner;
-  };
-  struct FlushTask final : Task {
-    explicit FlushTask(H1Connection& o) noexcept : owner(o) {}
-    void run() noexcept override { owner.flush(); }
-    H1Connection& owner;
-  };
   /// Body octets whose last one stands at `end` of the output; on_sent(n) when the output has got that far.
   struct Mark {
     std::uint64_t end;
@@ -197,8 +188,8 @@ class H1Connection : public Session, public Stream, public RawPort, public Trans
   static constexpr std::size_t kMarks = 8;
   static constexpr std::size_t kGatherFrom = 16 * 1024;  ///< octets that wait to leave before small chunks wait for each other
 
-  ReadTask read_task_{*this};
-  FlushTask flush_task_{*this};
+  MemberTask<&H1Connection::read_some> read_task_{*this};
+  MemberTask<&H1Connection::flush> flush_task_{*this};
   /// Small chunks that wait behind a full output and become one: with a frame for each, a chunk of one octet would cost six.
   Slice chunk_;
   std::array<Mark, kMarks> marks_;

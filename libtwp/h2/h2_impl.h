@@ -10,6 +10,7 @@
 
 #include "base/chain.h"
 #include "base/slab.h"
+#include "event/member_task.h"
 #include "event/worker.h"
 #include "h2/frame_guard.h"
 #include "h2/h2_stream.h"
@@ -48,16 +49,6 @@ class H2Session final : public Session, public TransportHandler, public Timer, F
  private:
   friend struct Callbacks;
 
-  struct ReadTask final : Task {
-    explicit ReadTask(H2Session& o) noexcept : owner(o) {}
-    void run() noexcept override { owner.read_some(); }
-    H2Session& owner;
-  };
-  struct FlushTask final : Task {
-    explicit FlushTask(H2Session& o) noexcept : owner(o) {}
-    void run() noexcept override { owner.flush(); }
-    H2Session& owner;
-  };
   /// Stops asking nghttp2 for frames when so many octets wait for the transport.
   static constexpr std::size_t kMostOutput = 256 * 1024;
   static const nghttp2_data_source_read_callback2 kRead;
@@ -207,8 +198,8 @@ class H2Session final : public Session, public TransportHandler, public Timer, F
   bool closing_ = false;
   bool dead_ = false;
 
-  ReadTask read_task_{*this};
-  FlushTask flush_task_{*this};
+  MemberTask<&H2Session::read_some> read_task_{*this};
+  MemberTask<&H2Session::flush> flush_task_{*this};
 };
 
 }  // namespace twp::h2

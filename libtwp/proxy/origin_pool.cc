@@ -48,8 +48,8 @@ PoolWaiter::~PoolWaiter() {
   if (pool_ != nullptr) pool_->cancel(*this);
 }
 
-void OriginPool::EmptyTask::run() noexcept {
-  if (pool.owner_ != nullptr) pool.owner_->on_pool_empty(pool);
+void OriginPool::tell_empty() noexcept {
+  if (owner_ != nullptr) owner_->on_pool_empty(*this);
 }
 
 OriginPool::OriginPool(Worker& worker, Connector& connector, const DialTarget& target, const PoolLimits& limits,

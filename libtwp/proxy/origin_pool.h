@@ -9,6 +9,7 @@
 
 #include "base/ilist.h"
 #include "base/slab.h"
+#include "event/member_task.h"
 #include "event/worker.h"
 #include "http/session.h"
 #include "proxy/counters.h"
@@ -124,31 +125,6 @@ class OriginPool {
   class Connection;
   struct AvailableTag {};
   struct AllTag {};
-  struct IdleTimer final : Timer {
-    explicit IdleTimer(OriginPool& p) noexcept : pool(p) {}
-    void on_timer() noexcept override { pool.close_expired(); }
-    OriginPool& pool;
-  };
-  struct QueueTimer final : Timer {
-    explicit QueueTimer(OriginPool& p) noexcept : pool(p) {}
-    void on_timer() noexcept override { pool.expire_waiters(); }
-    OriginPool& pool;
-  };
-  struct RedialTimer final : Timer {
-    explicit RedialTimer(OriginPool& p) noexcept : pool(p) {}
-    void on_timer() noexcept override { pool.dial_for_waiters(); }
-    OriginPool& pool;
-  };
-  struct DialTask final : Task {
-    explicit DialTask(OriginPool& p) noexcept : pool(p) {}
-    void run() noexcept override { pool.dial_for_waiters(); }
-    OriginPool& pool;
-  };
-  struct EmptyTask final : Task {
-    explicit EmptyTask(OriginPool& p) noexcept : pool(p) {}
-    void run() noexcept override;
-    OriginPool& pool;
-  };
 
   Stream* open_on(Connection& c, StreamEvents& events, bool& reused) noexcept;
   void capacity_changed(Connection& c) noexcept;
@@ -170,6 +146,7 @@ class OriginPool {
   void close_oldest_idle() noexcept;
   void close_expired() noexcept;
   void expire_waiters() noexcept;
+  void tell_empty() noexcept;
 
   Worker& worker_;
   Connector& connector_;
@@ -187,11 +164,11 @@ class OriginPool {
   Instant down_until_ = kNever;
   unsigned failures_ = 0;  // in a row
   bool shut_down_ = false;
-  IdleTimer idle_timer_{*this};
-  QueueTimer queue_timer_{*this};
-  RedialTimer redial_timer_{*this};  // armed: there were no descriptors for a dial
-  DialTask dial_task_{*this};
-  EmptyTask empty_task_{*this};
+  MemberTimer<&OriginPool::close_expired> idle_timer_{*this};
+  MemberTimer<&OriginPool::expire_waiters> queue_timer_{*this};
+  MemberTimer<&OriginPool::dial_for_waiters> redial_timer_{*this};  // armed: there were no descriptors for a dial
+  MemberTask<&OriginPool::dial_for_waiters> dial_task_{*this};
+  MemberTask<&OriginPool::tell_empty> empty_task_{*this};
 };
 
 }  // namespace twp

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "event/member_task.h"
 #include "event/poll_fd.h"
 #include "event/worker.h"
 
@@ -58,6 +59,34 @@ bool turn_until(Worker& w, const std::function<bool()>& done) {
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(worker)
+
+struct Several {
+  explicit Several(std::string& o) noexcept : order(o) {}
+  void first() noexcept { order += '1'; }
+  void second() noexcept { order += '2'; }
+  void late() noexcept { order += 'l'; }
+  std::string& order;
+  MemberTask<&Several::first> first_task{*this};
+  MemberTask<&Several::second> second_task{*this};
+  MemberTimer<&Several::late> timer{*this};
+};
+
+BOOST_AUTO_TEST_CASE(an_object_has_several_tasks_and_timers) {
+  Worker w;
+  std::string order;
+  {
+    Several s(order);
+    w.schedule(Phase::client, s.second_task);
+    w.schedule(Phase::origin, s.first_task);
+    w.arm(s.timer, Duration::zero());
+    BOOST_TEST(turn_until(w, [&] { return order == "12l"; }));
+    BOOST_TEST((!s.first_task.scheduled() && !s.timer.armed()));
+    w.schedule(Phase::flush, s.second_task);
+    w.arm(s.timer, Duration::zero());
+  }
+  w.turn(std::chrono::milliseconds(5));  // they went with their owner
+  BOOST_TEST(order == "12l");
+}
 
 BOOST_AUTO_TEST_CASE(phases_in_order) {
   Worker w;
