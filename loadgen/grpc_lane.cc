@@ -5,20 +5,10 @@
 
 namespace twp::load {
 
-bool GrpcLane::ready() const noexcept {
-  Session* s = connection_.session();
-  return stream_ == nullptr && s != nullptr && s->capacity() != 0;
-}
-
 void GrpcLane::start(Instant intended) noexcept {
-  begin(intended);
-  Session& session = *connection_.session();
-  Stream* s = session.open(*this);
-  if (s == nullptr) {
-    fail(Failure::transport, "the connection takes no request");
-    return;
-  }
-  stream_ = s;
+  Stream* s = begin_on_new_stream(intended);
+  if (s == nullptr) return;
+  Session& session = s->session();
   reader_ = grpc::Reader();
   received_ = 0;
   wrong_ = false;

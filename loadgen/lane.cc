@@ -18,6 +18,18 @@ void Lane::begin(Instant intended) noexcept {
   started_ = driver_.clock();
 }
 
+bool Lane::can_open() const noexcept {
+  Session* s = connection_.session();
+  return stream_ == nullptr && s != nullptr && s->capacity() != 0;
+}
+
+Stream* Lane::begin_on_new_stream(Instant intended) noexcept {
+  begin(intended);
+  stream_ = connection_.session()->open(*this);
+  if (stream_ == nullptr) fail(Failure::transport, "the connection takes no request");
+  return stream_;
+}
+
 void Lane::succeed(std::uint64_t octets) noexcept {
   busy_ = false;
   driver_.record_success(*this, octets);
@@ -60,20 +72,10 @@ void Lane::expire() noexcept {
 
 // --- requests -----------------------------------------------------------------------------------------
 
-bool HttpLane::ready() const noexcept {
-  Session* s = connection_.session();
-  return stream_ == nullptr && s != nullptr && s->capacity() != 0;
-}
-
 void HttpLane::start(Instant intended) noexcept {
-  begin(intended);
-  Session& session = *connection_.session();
-  Stream* s = session.open(*this);
-  if (s == nullptr) {
-    fail(Failure::transport, "the connection takes no request");
-    return;
-  }
-  stream_ = s;
+  Stream* s = begin_on_new_stream(intended);
+  if (s == nullptr) return;
+  Session& session = s->session();
   to_send_ = driver_.load().payload.size();
   queued_ = received_ = withheld_ = 0;
   expected_ = -1;

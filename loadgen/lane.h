@@ -42,6 +42,10 @@ class Lane : public StreamEvents, public IListHook<> {
   Connection& connection() noexcept { return connection_; }
 
  protected:
+  /// start() of a workload with a stream for each request: the new stream, or null and the request has failed.
+  Stream* begin_on_new_stream(Instant intended) noexcept;
+  /// No stream is open and the session has room for one: ready() of such a workload.
+  bool can_open() const noexcept;
   void begin(Instant intended) noexcept;
   /// The request is answered as it should be, with `octets` of body.
   void succeed(std::uint64_t octets) noexcept;
@@ -63,7 +67,7 @@ class HttpLane final : public Lane, Timer {
  public:
   using Lane::Lane;
   void start(Instant intended) noexcept override;
-  bool ready() const noexcept override;
+  bool ready() const noexcept override { return can_open(); }
 
  private:
   static constexpr std::size_t kAhead = 256 * 1024;  // octets of upload queued before they must have left
@@ -122,7 +126,7 @@ class GrpcLane final : public Lane, grpc::ReaderEvents {
  public:
   using Lane::Lane;
   void start(Instant intended) noexcept override;
-  bool ready() const noexcept override;
+  bool ready() const noexcept override { return can_open(); }
 
  private:
   void on_head(Stream& s, Head&& head, End end) noexcept override;
