@@ -3,9 +3,7 @@
 #include <unistd.h>
 
 #include "certs/authority.h"
-#include "certs/key.h"
-#include "certs/leaf.h"
-#include "certs/pem.h"
+#include "cmd/cli_identity.h"
 
 namespace twp::origin_cli {
 namespace {
@@ -24,17 +22,7 @@ std::vector<std::string> host_names(const std::vector<config::Url>& listen) {
 Result<std::shared_ptr<const TlsIdentity>> identity_from_ca(const std::string& dir, const std::vector<config::Url>& listen) {
   auto ca = certs::Authority::load_or_create(dir, {});
   if (!ca) return std::unexpected(ca.error());
-  auto issuer = certs::Issuer::create(*ca);
-  if (!issuer) return std::unexpected(issuer.error());
-  auto names = certs::parse_names(host_names(listen));
-  if (!names) return std::unexpected(names.error());
-  auto leaf = issuer->issue(*names);
-  if (!leaf) return std::unexpected(leaf.error());
-  auto leaf_pem = certs::to_pem(leaf->get());
-  auto chain_pem = certs::to_pem(issuer->chain());
-  auto key_pem = certs::key_to_pem(issuer->leaf_key());
-  if (!leaf_pem || !chain_pem || !key_pem) return fail(Fault::internal, "cannot write the certificate as PEM");
-  return TlsIdentity::from_pem(*leaf_pem + *chain_pem, *key_pem, "the certificate issued by " + dir);
+  return cli::issue_identity(*ca, host_names(listen), dir);
 }
 
 }  // namespace twp::origin_cli

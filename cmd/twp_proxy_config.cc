@@ -8,10 +8,11 @@
 #include <iterator>
 #include <thread>
 
+#include "certs/authority.h"
 #include "certs/file.h"
-#include "certs/leaf.h"
 #include "certs/name.h"
 #include "certs/pem.h"
+#include "cmd/cli_identity.h"
 #include "config/load.h"
 #include "config/url.h"
 #include "config/validate.h"
@@ -73,19 +74,8 @@ std::vector<std::string> leaf_names(const config::Url& url) {
 Result<std::shared_ptr<const TlsIdentity>> issue_leaf(const config::Listener& l) {
   auto authority = certs::Authority::load(l.tls->ca);
   if (!authority) return std::unexpected(authority.error());
-  auto issuer = certs::Issuer::create(*authority);
-  if (!issuer) return std::unexpected(issuer.error());
   const auto url = config::parse_listen_url(l.url);
-  const auto texts = leaf_names(*url);
-  const auto names = certs::parse_names(texts);
-  if (!names) return std::unexpected(names.error());
-  auto leaf = issuer->issue(*names);
-  if (!leaf) return std::unexpected(leaf.error());
-  auto leaf_pem = certs::to_pem(leaf->get());
-  auto chain_pem = certs::to_pem(issuer->chain());
-  auto key_pem = certs::key_to_pem(issuer->leaf_key());
-  if (!leaf_pem || !chain_pem || !key_pem) return fail(Fault::internal, l.tls->ca + ": cannot encode a certificate");
-  return TlsIdentity::from_pem(*leaf_pem + *chain_pem, *key_pem, "the certificate issued by " + l.tls->ca);
+  return issue_identity(*authority, leaf_names(*url), l.tls->ca);
 }
 
 std::unexpected<Error> bad(const std::string& key, const Error& e) { return fail(Fault::bad_config, key + ": " + e.what); }
