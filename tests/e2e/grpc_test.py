@@ -8,7 +8,7 @@ import unittest
 import grpc
 
 import tools
-from tools import DEADLINE, Certificates, Origin, proxy_to
+from tools import DEADLINE, OriginCase, proxy_to
 
 HEALTH = "/grpc.health.v1.Health/Check"
 
@@ -54,14 +54,10 @@ class Service(grpc.GenericRpcHandler):
         yield from requests
 
 
-class Grpc(unittest.TestCase):
+class Grpc(OriginCase):
     @classmethod
     def setUpClass(cls):
-        cls.tls = Certificates()
-        cls.addClassCleanup(cls.tls.close)
-        cls.origin = Origin("--cert", cls.tls.cert, "--key", cls.tls.key, listen=("http://127.0.0.1:0", "https://127.0.0.1:0"))
-        cls.addClassCleanup(cls.origin.__exit__)
-        cls.http, cls.https = (int(u.rsplit(":", 1)[1]) for u in cls.origin.urls)
+        super().setUpClass()
         with open(cls.tls.ca, "rb") as f:
             cls.ca = f.read()
         cls.service = Service()

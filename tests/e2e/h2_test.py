@@ -15,22 +15,18 @@ import h2.settings
 
 import h2_peer
 import tools
-from tools import DEADLINE, Certificates, Origin, needed, proxy_to
+from tools import DEADLINE, OriginCase, needed, proxy_to
 
 WIRES = tuple(tools.ORIGIN_WIRES)
 BIG = bytes(range(256)) * 4096  # 1 MiB
 
 
-class Rig(unittest.TestCase):
+class Rig(OriginCase):
     """One twp-origin and a proxy in front of it on each wire, all of them for the whole class."""
 
     @classmethod
     def setUpClass(cls):
-        cls.tls = Certificates()
-        cls.addClassCleanup(cls.tls.close)
-        cls.origin = Origin("--cert", cls.tls.cert, "--key", cls.tls.key, listen=("http://127.0.0.1:0", "https://127.0.0.1:0"))
-        cls.addClassCleanup(cls.origin.__exit__)
-        cls.http, cls.https = (int(u.rsplit(":", 1)[1]) for u in cls.origin.urls)
+        super().setUpClass()
         cls.proxies = {}
         for wire in WIRES:
             cls.proxies[wire] = proxy_to(wire, cls.https if tools.ORIGIN_WIRES[wire][0] == "https" else cls.http, cls.tls)

@@ -6,7 +6,7 @@ import subprocess
 import unittest
 
 import tools
-from tools import Certificates, Origin, needed, proxy_to
+from tools import OriginCase, needed, proxy_to
 
 CASES = 146  # of h2spec 2.2.1: fewer would mean that something was left out
 # A cleartext port speaks HTTP/1.1 as well. What is not the preface is an HTTP/1.1 request there, a malformed one is answered
@@ -14,14 +14,10 @@ CASES = 146  # of h2spec 2.2.1: fewer would mean that something was left out
 NOT_CLEARTEXT = "× 2: Sends invalid connection preface"
 
 
-class H2spec(unittest.TestCase):
+class H2spec(OriginCase):
     @classmethod
     def setUpClass(cls):
-        cls.tls = Certificates()
-        cls.addClassCleanup(cls.tls.close)
-        cls.origin = Origin("--cert", cls.tls.cert, "--key", cls.tls.key, listen=("http://127.0.0.1:0", "https://127.0.0.1:0"))
-        cls.addClassCleanup(cls.origin.__exit__)
-        cls.http, cls.https = (int(u.rsplit(":", 1)[1]) for u in cls.origin.urls)
+        super().setUpClass()
         cls.h2spec = needed("h2spec", os.path.join(tools.deps_dir(), "bin"))
 
     def check(self, port, *args):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import unittest
 
 BIN = os.environ.get("TWP_BIN_DIR") or os.path.join(os.path.dirname(__file__), "../../build/dev/bin")
 DEADLINE = 60.0
@@ -194,6 +195,18 @@ class Certificates:
         context = ssl.create_default_context(cafile=self.ca)
         context.set_alpn_protocols(list(alpn))
         return context
+
+
+class OriginCase(unittest.TestCase):
+    """Certificates and one twp-origin for the whole class: cleartext at port `http`, TLS at port `https`."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.tls = Certificates()
+        cls.addClassCleanup(cls.tls.close)
+        cls.origin = Origin("--cert", cls.tls.cert, "--key", cls.tls.key, listen=("http://127.0.0.1:0", "https://127.0.0.1:0"))
+        cls.addClassCleanup(cls.origin.__exit__)
+        cls.http, cls.https = (int(u.rsplit(":", 1)[1]) for u in cls.origin.urls)
 
 
 class Proxy:

@@ -14,7 +14,7 @@ import websockets.exceptions
 
 import h2_peer
 import tools
-from tools import DEADLINE, Certificates, Origin, proxy_to, ws_frame
+from tools import DEADLINE, OriginCase, proxy_to, ws_frame
 
 BIG = os.urandom(1024 * 1024)
 
@@ -142,14 +142,10 @@ class Stream:
         return piece
 
 
-class Rig(unittest.TestCase):
+class Rig(OriginCase):
     @classmethod
     def setUpClass(cls):
-        cls.tls = Certificates()
-        cls.addClassCleanup(cls.tls.close)
-        cls.origin = Origin("--cert", cls.tls.cert, "--key", cls.tls.key, listen=("http://127.0.0.1:0", "https://127.0.0.1:0"))
-        cls.addClassCleanup(cls.origin.__exit__)
-        cls.http, cls.https = (int(u.rsplit(":", 1)[1]) for u in cls.origin.urls)
+        super().setUpClass()
         cls.server, cls.tls_server = Server(), Server(cls.tls.server("http/1.1"))
         cls.addClassCleanup(cls.server.close)
         cls.addClassCleanup(cls.tls_server.close)
