@@ -73,27 +73,13 @@ class Session {
     print(ramp_ ? ramp_summary(plan_, steps_) : details(plan_, steps_.back()));
     const std::string json = ramp_ ? json_ramp(plan_, steps_) : plan_.json_file.empty() ? "" : json_step(plan_, steps_.back());
     if (auto ok = write_json(plan_.json_file, json); !ok) return std::unexpected(ok.error());
-    return status();
+    return exit_status(plan_, steps_);
   }
 
  private:
   void print(const std::string& text) {
     std::fputs(text.c_str(), table_);
     std::fflush(table_);
-  }
-  int status() const {
-    bool measured = false;
-    bool met = true;
-    bool right = false;
-    for (const Step& s : steps_) {
-      if (s.interrupted && s.counters.requests == 0) continue;
-      measured = true;
-      met = met && s.slo_met(plan_.slo);
-      right = right || s.counters.requests > s.counters.errors();
-    }
-    if (!measured) return 1;
-    if (plan_.slo.given && !met) return 3;
-    return right ? 0 : 1;
   }
 
   const Plan& plan_;

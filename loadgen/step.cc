@@ -68,4 +68,19 @@ const Step* peak(const std::vector<Step>& steps) noexcept {
   return it == steps.end() ? nullptr : &*it;
 }
 
+int exit_status(const Plan& plan, const std::vector<Step>& steps) noexcept {
+  bool measured = false;
+  bool met = true;
+  bool right = false;
+  for (const Step& s : steps) {
+    if (s.interrupted && s.counters.requests == 0) continue;
+    measured = true;
+    met = met && s.slo_met(plan.slo);
+    right = right || s.counters.requests > s.counters.errors();
+  }
+  if (!measured) return 1;
+  if (plan.slo.given && !met) return 3;
+  return right ? 0 : 1;
+}
+
 }  // namespace twp::load

@@ -98,4 +98,8 @@ std::string json_ramp(const Plan& plan, const std::vector<Step>& steps);
 const Step* sustained(const Plan& plan, const std::vector<Step>& steps) noexcept;
 const Step* peak(const std::vector<Step>& steps) noexcept;
 
+/// What the program ends with: 3 when a step missed an SLO that was given, 1 when nothing was measured or nothing went
+/// right, else 0. A step that was interrupted before its first answer has not been measured.
+int exit_status(const Plan& plan, const std::vector<Step>& steps) noexcept;
+
 }  // namespace twp::load

@@ -140,6 +140,36 @@ BOOST_AUTO_TEST_CASE(sustain_is_the_last_step_that_held) {
   BOOST_TEST(sustained(plan, steps) == nullptr);
 }
 
+BOOST_AUTO_TEST_CASE(the_exit_status_says_whether_every_step_met_the_slo) {
+  Plan plan = sample_plan();
+  plan.slo.errors = 0.01;
+  std::vector<Step> steps(3, sample_step());
+  BOOST_TEST(exit_status(plan, {}) == 1);
+  BOOST_TEST(exit_status(plan, steps) == 0);
+  plan.slo.given = true;
+  BOOST_TEST(exit_status(plan, steps) == 0);
+  for (Step& missed : steps) {  // whichever it is
+    missed.counters.failures[0] = 20;
+    BOOST_TEST(exit_status(plan, steps) == 3);
+    missed = sample_step();
+    for (int i = 0; i < 100; ++i) missed.counters.latency.record_us(1'000'000);
+    BOOST_TEST(exit_status(plan, steps) == 3);
+    missed = sample_step();
+  }
+  // Interrupted before its first answer: not measured, so nothing was missed.
+  steps[2].counters = Counters();
+  BOOST_TEST(exit_status(plan, steps) == 3);
+  steps[2].interrupted = true;
+  BOOST_TEST(exit_status(plan, steps) == 0);
+  BOOST_TEST(exit_status(plan, {steps[2]}) == 1);
+  // Nothing went right, and no SLO was asked for.
+  Step all_wrong = sample_step();
+  all_wrong.counters.failures[0] = 1000;
+  plan.slo.given = false;
+  BOOST_TEST(exit_status(plan, {all_wrong}) == 1);
+  BOOST_TEST(exit_status(plan, {all_wrong, sample_step()}) == 0);
+}
+
 BOOST_AUTO_TEST_CASE(counters_merge) {
   Counters a = sample_step().counters;
   Counters b = sample_step().counters;
