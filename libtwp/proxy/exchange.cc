@@ -308,6 +308,12 @@ void Exchange::came_back() noexcept {
 void Exchange::response_head(Head&& head, End end) noexcept {
   came_back();
   if (phase_ != Phase::requested || client_ == nullptr || response_ != Flow::open) return;
+  const bool granted = head_.is_connect() && head.is_connect() && head.status / 100 == 2;
+  if (head_.is_connect() && !granted && head.status / 100 == 2 && head_.version.major > 1) {
+    // Where there is no 101, a 2xx that grants nothing would be taken for the tunnel (RFC 8441 §5).
+    answer(Fault::origin_no_tunnel, "the origin answered the handshake with " + std::to_string(head.status));
+    return;
+  }
   phase_ = Phase::relaying;
   status_ = head.status;
   response_at_ = last_activity_;
@@ -315,7 +321,7 @@ void Exchange::response_head(Head&& head, End end) noexcept {
   response_bulk_ = end == End::no && is_bulk(head.body);
   client_->send_head(head, end);
   if (head_.is_connect()) {
-    if (head.status / 100 == 2)
+    if (granted)
       begin_tunnel();
     else
       refuse_tunnel();

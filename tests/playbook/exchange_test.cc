@@ -191,6 +191,28 @@ BOOST_AUTO_TEST_CASE(a_refused_tunnel_discards_what_was_sent_early) {
   BOOST_TEST(!play.done.tunnel);
 }
 
+/// An HTTP/1 origin may answer the handshake as it answers any GET. Only HTTP/1 can tell that from a tunnel.
+BOOST_AUTO_TEST_CASE(a_2xx_that_grants_no_tunnel_never_looks_like_one) {
+  for (const bool http2 : {false, true}) {
+    BOOST_TEST_CONTEXT("HTTP/2 client: " << http2) {
+      Playbook play;
+      Head h = request_head("CONNECT", "/ws", BodySize::none(), {}, http2 ? HttpVersion{2, 0} : HttpVersion{1, 1});
+      h.protocol = "websocket";
+      play.request(std::move(h), End::no);
+      play.connect();
+      FakeStream& origin = play.origin();
+      play.client().deliver_body("a frame");
+      play.respond(200, "no");
+      BOOST_TEST(play.client().head.status == (http2 ? 501 : 200));
+      if (!http2) BOOST_TEST(play.client().body == "no");
+      BOOST_TEST(play.client().ended);
+      BOOST_TEST(origin.body == "");
+      BOOST_TEST(play.settle());
+      BOOST_TEST(!play.done.tunnel);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(plain_connect_is_not_for_a_reverse_proxy) {
   Playbook play;
   Head h = request_head("CONNECT", "");

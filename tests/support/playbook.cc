@@ -78,6 +78,7 @@ void Playbook::respond(std::uint16_t status, const char* body, const Fields& fie
 
 void Playbook::respond_unended(std::uint16_t status, BodySize size, const Fields& fields) {
   Head h = Head::response(status, size);
+  h.method = origin().head.method;  // so that a 2xx grants a tunnel
   for (const auto& [name, value] : fields) h.fields.add(name, value);
   origin().deliver_head(std::move(h), End::no);
 }
