@@ -72,6 +72,8 @@ class FrameGuard {
   std::uint32_t payload_seen() const noexcept { return head_.length - payload_left_; }
   bool in_header_block() const noexcept { return block_open_; }
   Instant header_block_since() const noexcept { return block_since_; }
+  /// The stream whose header block is in progress.
+  std::int32_t header_block_of() const noexcept { return head_.stream; }
 
   /// A stream that we reset: frames of it may still be on their way.
   void we_reset(std::int32_t id) noexcept;
@@ -79,7 +81,7 @@ class FrameGuard {
   void ignore_above(std::int32_t last) noexcept { ignore_above_ = last; }
   /// Client role: the highest stream that was opened.
   void opened(std::int32_t id) noexcept { last_id_ = id; }
-  /// DATA of `n` octets was sent: WINDOW_UPDATE frames in answer to it are welcome.
+  /// DATA of `n` octets was sent: WINDOW_UPDATE frames in answer to it are welcome, and a PING.
   void sent_data(std::size_t n) noexcept;
 
   GlitchCounter glitches;
@@ -106,6 +108,7 @@ class FrameGuard {
   std::uint32_t dependency_ = 0;  // of PRIORITY
   std::uint32_t settings_seen_ = 0;
   std::int64_t updates_allowed_ = 200;  // WINDOW_UPDATE frames before there was any DATA
+  std::uint32_t pings_allowed_ = 0;     // one for each DATA frame of ours
   Instant block_since_ = kNever;
 
   std::int32_t last_id_ = 0;

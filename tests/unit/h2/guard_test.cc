@@ -73,6 +73,33 @@ BOOST_AUTO_TEST_CASE(a_ping_a_second_and_an_update_for_each_data_frame_count_not
   }
 }
 
+/// gRPC measures the way with a PING for each message that finds none under way, a thousand a second.
+BOOST_AUTO_TEST_CASE(a_ping_for_each_data_frame_of_ours_is_welcome_and_one_more_is_not) {
+  const HttpLimits limits;
+  FrameGuard guard(limits, true);
+  NoStreams streams;
+  look_at(guard, streams, h2::hello());
+  const std::string ping = h2::frame(h2::ping, 0, 0, "12345678");
+  for (Instant i = 0; i < 5000; ++i) {
+    guard.sent_data(1024);
+    look_at(guard, streams, ping, kSecond + i * 1'000'000);
+  }
+  BOOST_TEST(guard.glitches.events() == 0u);
+  guard.sent_data(0);  // the end of a stream
+  for (std::uint32_t i = 0; i < limits.h2_glitch_burst * 4 + 1; ++i) look_at(guard, streams, ping, 6 * kSecond);
+  BOOST_TEST(guard.glitches.over(limits));
+}
+
+BOOST_AUTO_TEST_CASE(what_pings_are_saved_up_is_bounded) {
+  const HttpLimits limits;
+  FrameGuard guard(limits, true);
+  NoStreams streams;
+  look_at(guard, streams, h2::hello());
+  for (int i = 0; i < 100'000; ++i) guard.sent_data(1);
+  for (int i = 0; i < 2000; ++i) look_at(guard, streams, h2::frame(h2::ping, 0, 0, "12345678"));
+  BOOST_TEST(guard.glitches.over(limits));
+}
+
 BOOST_AUTO_TEST_CASE(a_closed_stream_and_one_that_was_never_opened_are_told_apart) {
   const HttpLimits limits;
   FrameGuard guard(limits, true);
