@@ -48,7 +48,7 @@ class H1Server final : public H1Connection {
   void refuse_tunnel() noexcept;
   void reject(Fault f, const LimitHit& limit) noexcept;
   void write_error(Fault f);
-  bool body_too_slow() noexcept;
+  bool body_too_slow(LimitHit& limit) noexcept;
 
   Acceptor& acceptor_;
   const bool tls_;
@@ -213,9 +213,7 @@ void H1Server::bad_message(Fault f, const LimitHit& limit) noexcept { reject(f, 
 
 void H1Server::reject(Fault f, const LimitHit& limit) noexcept {
   if (!limit.key.empty())
-    log_limited(LogLevel::warning, "request from " + peer().remote.text() + " refused: limits." + std::string(limit.key) +
-                                       " = " + std::to_string(limit.limit) + ", seen " +
-                                       std::to_string(limit.observed) + " (raise limits." + std::string(limit.key) + ")");
+    log_limited(LogLevel::warning, refusal_text("request from " + peer().remote.text(), limit));
   const bool was_active = active_;
   const bool head_sent = was_active && send_state() != SendState::head;
   recv_ = Recv::ended;
@@ -281,12 +279,15 @@ void H1Server::drain() noexcept {
   worker_.arm_at(*this, idle_since_ + static_cast<Instant>(kDrainGrace.count()));
 }
 
-bool H1Server::body_too_slow() noexcept {
+/// Not of what is no upload but a conversation, which goes at the pace of those who lead it: tunnels, and whatever has
+/// begun to be answered. timeouts.stream_idle bounds them.
+bool H1Server::body_too_slow(LimitHit& limit) noexcept {
   const Instant elapsed = worker_.now() - body_since_;
   if (elapsed < static_cast<Instant>(limits_.body_rate_window.count())) return false;
-  const bool slow = limits_.min_body_rate != 0 && !starved_ && credit_ > 0 && !waits_for_continue() &&
-                    recv_framing_ != Framing::tunnel &&
-                    static_cast<double>(body_octets_) < limits_.min_body_rate * (static_cast<double>(elapsed) * 1e-9);
+  const double rate = static_cast<double>(body_octets_) / (static_cast<double>(elapsed) * 1e-9);
+  const bool slow = rate < limits_.min_body_rate && !starved_ && credit_ > 0 && !waits_for_continue() &&
+                    recv_framing_ != Framing::tunnel && send_state() == SendState::head;
+  limit = {"min_body_rate", static_cast<std::uint64_t>(rate), limits_.min_body_rate};
   body_since_ = worker_.now();
   body_octets_ = 0;
   starved_ = credit_ <= 0 || pump_paused_;
@@ -316,8 +317,8 @@ void H1Server::on_timer() noexcept {
       return;
     case Recv::body:
     case Recv::trailers:
-      if (body_too_slow()) {
-        reject(Fault::too_slow, {});
+      if (LimitHit limit; body_too_slow(limit)) {
+        reject(Fault::too_slow, limit);
         return;
       }
       break;

@@ -8,7 +8,6 @@
 namespace twp::h1 {
 namespace {
 
-constexpr std::size_t kMaxMethod = 64;     // the longest registered one has 17 octets
 constexpr std::size_t kMaxEmptyLines = 4;  // in front of a request
 
 ParseResult need_more() noexcept { return {}; }

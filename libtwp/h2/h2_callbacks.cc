@@ -87,8 +87,12 @@ struct Callbacks {
     me.guard_.glitches.add(GlitchCounter::kWhole, me.worker_.now(), me.limits_);
     if (frame->hd.stream_id == 0) return 0;
     me.guard_.we_reset(frame->hd.stream_id);
-    if (H2Stream* s = stream(ng, frame->hd.stream_id); s != nullptr && s->defect_ == Fault::none)
+    H2Stream* s = stream(ng, frame->hd.stream_id);
+    if (s == nullptr || s->defect_ != Fault::none) return 0;
+    if (frame->hd.type == NGHTTP2_HEADERS && !s->head_taken_)
       s->defect_ = me.server() ? Fault::bad_header : Fault::origin_bad_head;
+    else
+      s->defect_ = me.server() ? Fault::bad_framing : Fault::origin_bad_framing;
     return 0;
   }
 
@@ -159,7 +163,7 @@ struct Callbacks {
     nghttp2_option_set_no_auto_window_update(o, 1);
     nghttp2_option_set_no_closed_streams(o, 1);
     nghttp2_option_set_max_reserved_remote_streams(o, 0);
-    nghttp2_option_set_max_continuations(o, 16);
+    nghttp2_option_set_max_continuations(o, kMostContinuations);
     nghttp2_option_set_builtin_recv_extension_type(o, NGHTTP2_PRIORITY_UPDATE);
     // Heads have their own limits, and resets are counted with everything else that is suspicious (FrameGuard).
     nghttp2_option_set_max_send_header_block_length(o, std::size_t{64} << 20);

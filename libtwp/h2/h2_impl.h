@@ -23,6 +23,8 @@ namespace twp::h2 {
 inline constexpr Duration kCloseTimeout =
     std::chrono::seconds(5);  ///< to take last words that are on their way
 
+inline constexpr unsigned kMostContinuations = 16;  ///< frames of one head behind its HEADERS
+
 constexpr Instant ns(Duration d) noexcept { return static_cast<Instant>(d.count()); }
 
 class H2Session final : public Session, public TransportHandler, public Timer, FrameGuard::Streams {
@@ -81,6 +83,7 @@ class H2Session final : public Session, public TransportHandler, public Timer, F
   void feed(Block* block, std::uint32_t off, std::uint32_t n) noexcept;
   void give(std::size_t to) noexcept;
   void flooded() noexcept;
+  void too_many_continuations() noexcept;
   Fault flood() const noexcept { return server() ? Fault::flood : Fault::origin_stream_reset; }
   void handle_eof() noexcept;
   void handle_read_error(Fault f) noexcept;
@@ -130,7 +133,7 @@ class H2Session final : public Session, public TransportHandler, public Timer, F
   void settle_stream(H2Stream& s) noexcept;
   void settle_streams() noexcept;   ///< on_gone for those that are over
   void note_refusal(const H2Stream& s) noexcept;
-  bool body_too_slow(H2Stream& s) noexcept;
+  bool body_too_slow(H2Stream& s, LimitHit& limit) noexcept;
   bool is_done(const H2Stream& s) const noexcept;
   void end_streams(Fault why) noexcept;
   void fail(std::uint32_t code, Fault why) noexcept;  ///< GOAWAY, then the end of the session

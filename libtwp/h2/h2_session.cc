@@ -152,10 +152,22 @@ void H2Session::give(std::size_t to) noexcept {
   if (n >= 0) return;
   switch (n) {
     case NGHTTP2_ERR_BAD_CLIENT_MAGIC: fail(NGHTTP2_PROTOCOL_ERROR, Fault::protocol_error); return;
-    case NGHTTP2_ERR_FLOODED:
-    case NGHTTP2_ERR_TOO_MANY_CONTINUATIONS: fail(NGHTTP2_ENHANCE_YOUR_CALM, flood()); return;
+    case NGHTTP2_ERR_FLOODED: fail(NGHTTP2_ENHANCE_YOUR_CALM, flood()); return;
+    case NGHTTP2_ERR_TOO_MANY_CONTINUATIONS: too_many_continuations(); return;
     default: fail(NGHTTP2_INTERNAL_ERROR, Fault::internal);
   }
+}
+
+/// Many frames for one head. An origin does that with a head that is far too large; a client that does it attacks.
+void H2Session::too_many_continuations() noexcept {
+  if (!server())
+    all_.for_each([&](H2Stream& s) {
+      if (s.id_ == guard_.header_block_of()) s.go(Fault::origin_head_too_large);
+    });
+  log_limited(LogLevel::warning, (server() ? "request from " : "response from ") + peer().remote.text() +
+                                     " refused: a head in more than " + std::to_string(kMostContinuations) +
+                                     " CONTINUATION frames; the connection closes");
+  fail(NGHTTP2_ENHANCE_YOUR_CALM, flood());
 }
 
 void H2Session::catch_up() noexcept { give(looked_at_); }

@@ -118,6 +118,7 @@ class H2Stream final : public Stream,
   Instant rate_since_ = kNever;
   bool starved_ = false;           // our window may have held it up since rate_since_
   bool expects_continue_ = false;  // asked and not yet told to go on
+  bool at_own_pace_ = false;       // a call whose messages come when there is something to say
   std::uint64_t max_body_ = 0;
   std::uint64_t send_left_ = 0;
   bool exact_ = false;         // send_left_ octets were announced

@@ -65,15 +65,17 @@ bool H2Session::expired() noexcept {
   return true;
 }
 
-/// Since the last look; as HTTP/1 measures it.
-bool H2Session::body_too_slow(H2Stream& s) noexcept {
+/// Since the last look; as HTTP/1 measures it. Not of what is no upload but a conversation, which goes at the pace of
+/// those who lead it: tunnels, calls of gRPC, whatever has begun to be answered. timeouts.stream_idle bounds them.
+bool H2Session::body_too_slow(H2Stream& s, LimitHit& limit) noexcept {
   if (!server() || !s.live() || !s.accepted_ || s.recv_done_ || s.method_ == Method::connect) return false;
+  if (s.at_own_pace_ || s.send_state() != SendState::head) return false;
   const Instant elapsed = worker_.now() - s.rate_since_;
   if (elapsed < ns(limits_.body_rate_window)) return false;
   const bool waits = s.expects_continue_ && s.body_octets_ == 0;
-  const bool slow = limits_.min_body_rate != 0 && !s.starved_ && !waits &&
-                    static_cast<double>(s.body_octets_ - s.rate_from_) <
-                        limits_.min_body_rate * (static_cast<double>(elapsed) * 1e-9);
+  const double rate = static_cast<double>(s.body_octets_ - s.rate_from_) / (static_cast<double>(elapsed) * 1e-9);
+  const bool slow = rate < limits_.min_body_rate && !s.starved_ && !waits;
+  limit = {"min_body_rate", static_cast<std::uint64_t>(rate), limits_.min_body_rate};
   s.rate_since_ = worker_.now();
   s.rate_from_ = s.body_octets_;
   s.starved_ = s.unconsumed_ >= limits_.stream_window / 2;
@@ -82,7 +84,7 @@ bool H2Session::body_too_slow(H2Stream& s) noexcept {
 
 void H2Session::look_after_streams() noexcept {
   all_.for_each([&](H2Stream& s) {
-    if (body_too_slow(s)) reject(s, Fault::too_slow, {});
+    if (LimitHit limit; body_too_slow(s, limit)) reject(s, Fault::too_slow, limit);
     if (s.attached_ || s.closed_ || s.reset_queued_ || s.detached_at_ == kNever) return;
     if (s.detached_at_ + ns(kDetachedFor) > worker_.now()) return;
     s.reset_wanted_ = true;

@@ -53,6 +53,14 @@ Head Head::clone() const {
   return h;
 }
 
+bool is_grpc(const Head& request) noexcept {
+  constexpr std::string_view kType = "application/grpc";
+  if (!request.fields.has(HeaderId::content_type)) return false;
+  const std::string_view type = request.fields.get(HeaderId::content_type);
+  return istarts_with(type, kType) &&
+         (type.size() == kType.size() || std::string_view("+-; ").find(type[kType.size()]) != std::string_view::npos);
+}
+
 std::string_view reason_phrase(std::uint16_t status) noexcept {
   switch (status) {
     case 100: return "Continue";

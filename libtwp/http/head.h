@@ -87,6 +87,9 @@ inline bool response_has_no_body(Method request, std::uint16_t status) noexcept 
   return request == Method::head || status == 204 || status == 304 || status / 100 == 1;
 }
 
+/// The request is a gRPC call: its Content-Type is application/grpc, with or without a suffix.
+bool is_grpc(const Head& request) noexcept;
+
 /// The standard reason phrase; empty when there is none.
 std::string_view reason_phrase(std::uint16_t status) noexcept;
 

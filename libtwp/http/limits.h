@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "base/clock.h"
@@ -34,8 +35,12 @@ struct HttpLimits {
 /// A limit that was passed: what the log line names.
 struct LimitHit {
   std::string_view key;        ///< configuration key that raises it
-  std::uint64_t observed = 0;  ///< at least this much was seen
+  std::uint64_t observed = 0;  ///< at least this much was seen; of a minimum ("min_..."): only this much
   std::uint64_t limit = 0;
 };
+
+/// The line for the log: what `who` sent ("request from 192.0.2.1:4711") was refused, by which limit, and which key
+/// changes that.
+std::string refusal_text(std::string_view who, const LimitHit& hit);
 
 }  // namespace twp

@@ -72,13 +72,6 @@ std::string_view proxy_error_type(Fault why) noexcept {
   return info(why).http_status / 100 == 4 ? "http_request_error" : "proxy_internal_error";
 }
 
-bool is_grpc(const Head& request) noexcept {
-  constexpr std::string_view kType = "application/grpc";
-  if (!request.fields.has(HeaderId::content_type)) return false;
-  const std::string_view type = request.fields.get(HeaderId::content_type);
-  return istarts_with(type, kType) && (type.size() == kType.size() || std::string_view("+-; ").find(type[kType.size()]) != std::string_view::npos);
-}
-
 unsigned grpc_status(Fault why) noexcept {
   enum : unsigned { unknown = 2, deadline_exceeded = 4, permission_denied = 7, resource_exhausted = 8, unimplemented = 12, internal = 13, unavailable = 14 };
   if (why == Fault::connect_timeout) return unavailable;  // not the call's time ran out: nobody is there

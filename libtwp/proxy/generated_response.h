@@ -18,9 +18,6 @@ struct GeneratedResponse {
 /// 200 with grpc-status and grpc-message and nothing behind the head ("Trailers-Only").
 GeneratedResponse generate_response(Fault why, const Head& request);
 
-/// The request is a gRPC call: its Content-Type is application/grpc, with or without a suffix.
-bool is_grpc(const Head& request) noexcept;
-
 /// The code that a gRPC client is told for `why`. As the mapping of HTTP statuses that gRPC defines for clients
 /// (doc/http-grpc-status-mapping.md), but where the proxy knows better than a status says: a limit is
 /// RESOURCE_EXHAUSTED, a time that ran out DEADLINE_EXCEEDED.

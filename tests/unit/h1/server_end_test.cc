@@ -356,6 +356,13 @@ BOOST_AUTO_TEST_CASE(a_body_must_keep_its_rate) {
   BOOST_TEST(contains(slow.peer->got(), "HTTP/1.1 408 "));
   BOOST_TEST(log_word(slow.stream().fault) == "too-slow");
 
+  // No upload but a conversation: the response has begun.
+  ServerRig talk(limits);
+  talk.start();
+  talk.play(kPost + "Content-Length: 1000000\r\n\r\nhello");
+  talk.stream().send_head(Head::response(200, BodySize::unknown()), End::no);
+  BOOST_TEST(!run_until(talk.worker, [&] { return talk.owner.gone; }, milliseconds(200)));
+
   // Fast enough, and slow only because we give no credit.
   for (const bool starved : {false, true}) {
     HttpLimits l = limits;

@@ -87,6 +87,22 @@ BOOST_AUTO_TEST_CASE(an_upload_that_drips_is_answered) {
   BOOST_TEST(!rig.owner.gone);
 }
 
+/// Chats, watches, subscriptions: who leads them says something when there is something to say.
+BOOST_AUTO_TEST_CASE(a_conversation_has_no_rate) {
+  HttpLimits limits;
+  limits.min_body_rate = 1'000'000;
+  limits.body_rate_window = 20ms;
+  for (const bool grpc : {false, true}) {
+    H2ServerRig rig(limits);
+    rig.greet();
+    h2::Fields fields = h2::get("/", "POST");
+    if (grpc) fields = h2::with(fields, {{"content-type", "application/grpc+proto"}});
+    rig.play(h2::open_headers(1, fields) + h2::frame(h2::data, h2::none, 1, "hi"));
+    if (!grpc) rig.stream().send_head(Head::response(200, BodySize::unknown()), End::no);
+    BOOST_TEST(!run_until(rig.worker, [&] { return rig.stream().gone; }, 100ms));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(an_upload_that_waits_for_us_is_not_slow) {
   HttpLimits limits;
   limits.min_body_rate = 1'000'000;

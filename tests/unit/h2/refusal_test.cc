@@ -216,6 +216,7 @@ BOOST_AUTO_TEST_CASE(a_passed_limit_is_answered_with_its_status) {
       {"head", h2::open_headers(1, with(h2::get(), {{"a", std::string(2000, 'x')}})), "431", "head-too-large"},
       {"fields", h2::open_headers(1, many), "431", "too-many-fields"},
       {"announced body", h2::open_headers(1, with(h2::get("/", "POST"), {{"content-length", "11"}})), "413", "body-too-large"},
+      {"method", h2::open_headers(1, h2::get("/", std::string(65, 'M'))), "501", "method-too-long"},
       {"expectation", h2::open_headers(1, with(h2::get(), {{"expect", "tea"}})), "417", "expectation"},
   };
   for (const Limited& c : cases) {
@@ -440,6 +441,36 @@ BOOST_AUTO_TEST_CASE(a_malformed_response_is_a_fault_of_the_origin) {
       BOOST_TEST(!rig.owner.gone);
     }
   }
+}
+
+BOOST_AUTO_TEST_CASE(what_is_wrong_behind_a_response_head_is_not_called_a_bad_head) {
+  const std::pair<const char*, std::string> cases[] = {
+      {"a window that overflows", h2::frame(h2::window_update, h2::none, 1, h2::number(0x7fffffff, 4))},
+      {"trailers that do not end the stream", h2::open_headers(1, {{"a", "b"}})},
+  };
+  for (const auto& [what, frames] : cases) {
+    BOOST_TEST_CONTEXT(what) {
+      H2ClientRig rig;
+      rig.greet();
+      Recorder* r = rig.get();
+      rig.play(h2::open_headers(1, {{":status", "200"}}) + frames);
+      BOOST_TEST(r->head.has_value());
+      BOOST_TEST(log_word(r->fault) == "origin-bad-framing");
+      BOOST_TEST(!rig.owner.gone);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_head_in_too_many_frames_is_a_head_too_large) {
+  H2ClientRig rig;
+  rig.greet();
+  Recorder* r = rig.get();
+  Recorder* other = rig.get("/other");
+  std::string frames = h2::frame(h2::headers, h2::none, 1, std::string(1, '\x88'));
+  for (int i = 0; i < 20; ++i) frames += h2::frame(h2::continuation, h2::none, 1, std::string(100, '\x88'));
+  rig.play(frames);
+  BOOST_TEST(log_word(r->fault) == "origin-head-too-large");
+  BOOST_TEST(log_word(other->fault) == "origin-stream-reset");
 }
 
 BOOST_AUTO_TEST_CASE(a_response_body_that_contradicts_its_length_is_a_fault) {
