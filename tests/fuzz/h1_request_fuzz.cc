@@ -1,10 +1,8 @@
 // Arbitrary octets from a client. Oracle: no crash, no leak, the promises of StreamEvents (the recorder aborts), and the same
 // events and answers however the octets are cut into pieces.
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 
-#include "base/log.h"
+#include "fuzz/session_fuzz.h"
 #include "support/h1_rig.h"
 
 namespace twp::test {
@@ -54,9 +52,7 @@ std::string play(std::string_view octets, bool finish, Chop chop) {
   std::string out = rig.acceptor.transcript() + "\n<<" + got + ">>" + (rig.peer->eof() ? "eof" : "") +
                     (rig.peer->was_reset() ? "reset" : "");
   // Nothing that is still open may lose its last call.
-  if (rig.owner.session() != nullptr) rig.owner.session()->close(Fault::shutdown);
-  for (const auto& s : rig.acceptor.streams)
-    if (!s->gone) std::abort();
+  must_end(rig.owner, rig.acceptor.streams);
   return out;
 }
 
@@ -69,15 +65,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   set_log_level(LogLevel::error);
   // An empty line at the end: until then a defect in a head that comes in pieces is not looked for.
   const std::string octets = std::string(reinterpret_cast<const char*>(data), size) + "\r\n\r\n";
-  for (const bool finish : {false, true}) {
-    const std::string whole = test::play(octets, finish, test::whole());
-    const std::string pieces[] = {test::play(octets, finish, test::every_octet()),
-                                  test::play(octets, finish, test::random_pieces(static_cast<std::uint32_t>(size + 1)))};
-    for (const std::string& p : pieces) {
-      if (p == whole) continue;
-      std::fprintf(stderr, "at once:\n%s\nin pieces:\n%s\n", whole.c_str(), p.c_str());
-      std::abort();
-    }
-  }
+  for (const bool finish : {false, true})
+    test::must_not_depend_on_pieces(static_cast<std::uint32_t>(size + 1), [&](test::Chop chop) {
+      return test::play(octets, finish, std::move(chop));
+    });
   return 0;
 }

@@ -1,13 +1,10 @@
 // Arbitrary frames from an origin, in answer to several kinds of request at once. Oracle: as h2_server_fuzz.
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "base/log.h"
+#include "fuzz/session_fuzz.h"
 #include "h2/h2_session.h"
-#include "support/memory_transport.h"
-#include "support/recorder.h"
 
 namespace twp::test {
 namespace {
@@ -52,24 +49,13 @@ void play(std::string_view octets, bool finish, Chop chop) {
   peer.send(octets);
   if (finish) peer.finish();
   run_quiet(worker);
-  if (owner.session() != nullptr) owner.session()->close(Fault::shutdown);
-  for (const auto& s : all)
-    if (!s->gone) std::abort();
-  if (!owner.gone) std::abort();
+  must_end(owner, all);
 }
 
 }  // namespace
 }  // namespace twp::test
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace twp;
-  if (size == 0 || size > 2000) return 0;
-  set_log_level(LogLevel::error);
-  std::string octets;
-  if ((data[0] & 1) == 0) octets = test::kHello;
-  octets.append(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const bool finish = (data[0] & 2) != 0;
-  test::play(octets, finish, test::whole());
-  test::play(octets, finish, test::every_octet());
-  return 0;
+  using namespace twp::test;
+  return play_frames(data, size, kHello, play);
 }

@@ -171,4 +171,47 @@ class FrameReader {
   std::size_t skip_ = 0;
 };
 
+/// Everything that one end of a connection has sent.
+class FrameLog {
+ public:
+  void take(std::string_view octets) {
+    for (Frame& f : reader.read(octets)) frames.push_back(std::move(f));
+  }
+  /// The first frame of `type` (on `stream`, unless it is 0); null when there is none.
+  const Frame* find(std::uint8_t type, std::uint32_t stream = 0) const {
+    for (const Frame& f : frames)
+      if (f.type == type && (stream == 0 || f.stream == stream)) return &f;
+    return nullptr;
+  }
+  /// Error code of the first RST_STREAM of `stream` or, with 0, of the last GOAWAY; -1 when there is none.
+  std::int64_t error(std::uint32_t stream) const {
+    std::int64_t code = -1;
+    for (const Frame& f : frames) {
+      if (stream == 0 && f.type == goaway) code = f.u32(4);
+      if (stream != 0 && f.type == rst_stream && f.stream == stream) return f.u32(0);
+    }
+    return code;
+  }
+  /// All DATA of `stream`.
+  std::string body(std::uint32_t stream) const {
+    std::string out;
+    for (const Frame& f : frames)
+      if (f.type == data && f.stream == stream) out += f.payload;
+    return out;
+  }
+  bool ended(std::uint32_t stream) const {
+    for (const Frame& f : frames)
+      if (f.stream == stream && (f.type == data || f.type == headers) && (f.flags & end_stream) != 0) return true;
+    return false;
+  }
+  std::size_t count(std::uint8_t type) const {
+    std::size_t n = 0;
+    for (const Frame& f : frames) n += f.type == type;
+    return n;
+  }
+
+  FrameReader reader;
+  std::vector<Frame> frames;
+};
+
 }  // namespace twp::test::h2
