@@ -236,6 +236,7 @@ void FieldReader::finish_fields(Head& head) noexcept {
 Fault FieldReader::to_request(const HttpLimits& limits, bool tls, bool ended, Head& head,
                               LimitHit& limit) noexcept {
   if (malformed_) return Fault::bad_header;
+  if (method_.size() > kMaxMethod) return Fault::method_too_long;
   if (path_.size() > limits.max_target) {
     limit = {"max_target", path_.size(), limits.max_target};
     return Fault::target_too_long;

@@ -11,6 +11,8 @@
 
 namespace twp {
 
+inline constexpr std::size_t kMaxMethod = 64;  ///< octets; the longest registered one has 17 -> 501
+
 struct HttpLimits {
   std::uint32_t max_target = 16 * 1024;            ///< octets of a request target -> 414
   std::uint32_t max_head = 64 * 1024;              ///< octets of a request head -> 431
