@@ -220,7 +220,8 @@ void join_cookies(HeaderBlock& fields) {
   char* joined = static_cast<char*>(fields.arena().allocate(total));
   std::size_t n = 0;
   for (const Field& f : fields) {
-    if (f.id != HeaderId::cookie) continue;
+    // An empty crumb says nothing, and at the end it would leave a blank that no value may end with.
+    if (f.id != HeaderId::cookie || f.value.empty()) continue;
     if (n != 0) {
       std::memcpy(joined + n, "; ", 2);
       n += 2;

@@ -221,10 +221,13 @@ BOOST_AUTO_TEST_CASE(cookies_are_joined_where_the_first_one_was) {
   HeaderBlock one = block({{"Cookie", "a=1"}});
   join_cookies(one);
   BOOST_TEST(dump(one) == "Cookie: a=1\n");
-  HeaderBlock empty_first = block({{"Cookie", ""}, {"Cookie", "a=1"}});
-  join_cookies(empty_first);
-  BOOST_TEST(empty_first.size() == 1u);
-  BOOST_TEST(empty_first.get(HeaderId::cookie).find("a=1") != std::string_view::npos);
+  // Empty ones leave nothing behind: a value that ended with a blank would be malformed in HTTP/2.
+  HeaderBlock empty = block({{"Cookie", ""}, {"Cookie", "a=1"}, {"Cookie", ""}, {"Cookie", "b=2"}, {"Cookie", ""}});
+  join_cookies(empty);
+  BOOST_TEST(dump(empty) == "Cookie: a=1; b=2\n");
+  HeaderBlock nothing = block({{"Cookie", ""}, {"Cookie", ""}});
+  join_cookies(nothing);
+  BOOST_TEST(dump(nothing) == "Cookie: \n");
 }
 
 BOOST_AUTO_TEST_CASE(heads_are_cloned_whole) {
