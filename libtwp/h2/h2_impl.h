@@ -43,6 +43,9 @@ class H2Session final : public Session, public TransportHandler, public Timer, F
   const PeerInfo& peer() const noexcept override { return transport_->peer(); }
   HttpVersion version() const noexcept override { return {2, 0}; }
 
+  /// Client role, before the first stream: ids begin at `id` (odd).
+  void begin_ids_at(std::int32_t id) noexcept { nghttp2_session_set_next_stream_id(ng_, id); }
+
   // From the streams.
   void dirty(H2Stream& s) noexcept;
   void note_sent(H2Stream& s) noexcept;
@@ -53,6 +56,8 @@ class H2Session final : public Session, public TransportHandler, public Timer, F
 
   /// Stops asking nghttp2 for frames when so many octets wait for the transport.
   static constexpr std::size_t kMostOutput = 256 * 1024;
+  /// A client that has got so far is sent to a new connection while it still has some ids left (RFC 9113 §5.1.1).
+  static constexpr std::int32_t kLateId = 0x7fffffff - 2 * 1000;
   static const nghttp2_data_source_read_callback2 kRead;
 
   struct Reset {

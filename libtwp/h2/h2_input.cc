@@ -10,6 +10,7 @@ namespace twp::h2 {
 void H2Session::begin_section(const nghttp2_frame& frame) noexcept {
   const std::int32_t id = frame.hd.stream_id;
   if (server() && frame.headers.cat == NGHTTP2_HCAT_REQUEST) {
+    if (id >= kLateId) drain();
     if (active_ >= limits_.h2_max_streams) {
       // Reset streams count until the exchange behind them is gone.
       resets_.push_back({id, NGHTTP2_REFUSED_STREAM});

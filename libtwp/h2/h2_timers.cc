@@ -7,9 +7,6 @@ namespace twp::h2 {
 namespace {
 
 constexpr Duration kProbe = std::chrono::seconds(2);  // how often, while a stream waits
-constexpr Duration kSettingsTimeout = std::chrono::seconds(10);
-constexpr Duration kDetachedFor =
-    std::chrono::seconds(15);  // to take a response that nobody waits for any more
 
 }  // namespace
 
@@ -33,7 +30,7 @@ Instant H2Session::next_deadline() const noexcept {
   if (server() && active_ == 0 && !goaway_queued_) sooner(idle_since_, limits_.keep_alive_timeout);
   if (server()) sooner(ready_ ? kNever : idle_since_, limits_.head_timeout);
   if (guard_.in_header_block()) sooner(guard_.header_block_since(), limits_.head_timeout);
-  sooner(settings_sent_, kSettingsTimeout);
+  sooner(settings_sent_, limits_.h2_settings_timeout);
   if (!goaway_queued_) sooner(drain_at_, Duration::zero());
   if (!out_.empty()) sooner(out_since_, limits_.stream_idle_timeout);
   return std::max(at, worker_.now());
@@ -51,7 +48,7 @@ bool H2Session::expired() noexcept {
   } else if (!out_.empty() && due(out_since_, limits_.stream_idle_timeout)) {
     send_broken_ = true;
     close(Fault::idle_timeout);
-  } else if (due(settings_sent_, kSettingsTimeout)) {
+  } else if (due(settings_sent_, limits_.h2_settings_timeout)) {
     fail(NGHTTP2_SETTINGS_TIMEOUT, server() ? Fault::client_closed : Fault::origin_timeout);
   } else if ((server() && !ready_ && due(idle_since_, limits_.head_timeout)) ||
              (guard_.in_header_block() && due(guard_.header_block_since(), limits_.head_timeout))) {
@@ -86,7 +83,7 @@ void H2Session::look_after_streams() noexcept {
   all_.for_each([&](H2Stream& s) {
     if (LimitHit limit; body_too_slow(s, limit)) reject(s, Fault::too_slow, limit);
     if (s.attached_ || s.closed_ || s.reset_queued_ || s.detached_at_ == kNever) return;
-    if (s.detached_at_ + ns(kDetachedFor) > worker_.now()) return;
+    if (s.detached_at_ + ns(limits_.h2_detached_timeout) > worker_.now()) return;
     s.reset_wanted_ = true;
     s.reset_code_ = NGHTTP2_CANCEL;
     dirty(s);

@@ -32,6 +32,8 @@ struct HttpLimits {
   std::uint32_t h2_glitch_rate = 1;                ///< suspicious events a second that are forgiven
   bool abort_on_close = false;                     ///< a client's FIN ends an exchange that has no whole response yet
   Duration body_rate_window = std::chrono::seconds(10);     ///< what min_body_rate is measured over
+  Duration h2_detached_timeout = std::chrono::seconds(15);  ///< to take a response that nobody waits for any more
+  Duration h2_settings_timeout = std::chrono::seconds(10);  ///< for a peer to acknowledge our SETTINGS
 };
 
 /// A limit that was passed: what the log line names.

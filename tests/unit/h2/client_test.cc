@@ -1,6 +1,7 @@
 // The client role against an origin made by hand: GOAWAY, refusals, extended CONNECT, how streams end.
 #include <boost/test/unit_test.hpp>
 
+#include "h2/h2_impl.h"
 #include "support/h2_rig.h"
 
 namespace twp::test {
@@ -79,6 +80,56 @@ BOOST_AUTO_TEST_CASE(a_request_that_crosses_a_goaway_may_be_replayed) {
   run_quiet(rig.worker);
   BOOST_TEST(log_word(r->fault) == "origin-refused-stream");
   BOOST_TEST(rig.owner.gone);
+}
+
+BOOST_AUTO_TEST_CASE(an_origin_that_does_not_acknowledge_settings_is_left) {
+  HttpLimits limits;
+  limits.h2_settings_timeout = std::chrono::milliseconds(30);
+  H2ClientRig rig(limits);
+  rig.start();
+  rig.play(h2::frame(h2::settings, h2::none, 0));
+  Recorder* r = rig.get();
+  BOOST_TEST(run_until(rig.worker, [&] { return rig.owner.gone; }));
+  rig.settle();
+  BOOST_TEST(rig.error(0) == 4);  // SETTINGS_TIMEOUT
+  BOOST_TEST(r->gone);
+  BOOST_TEST(log_word(rig.owner.fault) == "origin-timeout");
+}
+
+/// The last id is used, then the session takes no more, says so, and goes when its streams have ended: the pool dials.
+BOOST_AUTO_TEST_CASE(a_session_without_ids_drains) {
+  constexpr std::uint32_t kLast = 0x7fffffff;
+  H2ClientRig rig;
+  rig.greet();
+  static_cast<twp::h2::H2Session*>(rig.owner.session())->begin_ids_at(static_cast<std::int32_t>(kLast - 2));
+  Recorder* a = rig.get();
+  BOOST_TEST(rig.owner.session()->capacity() != 0u);
+  const unsigned calls = rig.owner.capacity_calls;
+  Recorder* b = rig.get();
+  BOOST_REQUIRE(b != nullptr);
+  BOOST_REQUIRE(rig.find(h2::headers, kLast) != nullptr);
+  BOOST_TEST(rig.owner.session()->capacity() == 0u);
+  BOOST_TEST(rig.owner.capacity_calls > calls);
+  BOOST_TEST(rig.open() == nullptr);
+  BOOST_TEST(!rig.owner.gone);
+  rig.play(h2::whole_headers(kLast - 2, kOk) + h2::whole_headers(kLast, kOk));
+  BOOST_TEST(log_word(a->fault) == "ok");
+  BOOST_TEST(log_word(b->fault) == "ok");
+  BOOST_TEST(rig.owner.gone);
+  BOOST_TEST(log_word(rig.owner.fault) == "ok");
+}
+
+BOOST_AUTO_TEST_CASE(a_stream_that_got_no_id_was_never_processed) {
+  H2ClientRig rig;
+  rig.greet();
+  static_cast<twp::h2::H2Session*>(rig.owner.session())->begin_ids_at(0x7fffffff);
+  Recorder* last = rig.open();
+  Recorder* none = rig.open();
+  for (Recorder* r : {last, none}) r->send_head(Head::request(Method::get, "http", "a.test", "/"), End::yes);
+  rig.settle();
+  BOOST_TEST(!last->gone);
+  BOOST_TEST(log_word(none->fault) == "origin-refused-stream");
+  BOOST_TEST((info(none->fault).retry == Retry::always));
 }
 
 BOOST_AUTO_TEST_CASE(how_a_stream_ends_tells_what_was_lost) {

@@ -71,6 +71,43 @@ BOOST_AUTO_TEST_CASE(a_head_that_does_not_end_is_not_waited_for) {
   BOOST_TEST(rig.acceptor.streams.empty());
 }
 
+BOOST_AUTO_TEST_CASE(settings_that_are_not_acknowledged_end_the_connection) {
+  HttpLimits limits;
+  limits.h2_settings_timeout = 30ms;
+  H2ServerRig rig(limits);
+  rig.start();
+  rig.play(h2::hello() + h2::whole_headers(1, h2::get()));
+  BOOST_TEST(until_gone(rig));
+  BOOST_TEST(rig.error(0) == 4);  // SETTINGS_TIMEOUT
+  BOOST_TEST(rig.stream().gone);
+  BOOST_TEST(log_word(rig.owner.fault) == "client-closed");
+  // Acknowledged in time, nothing ends.
+  H2ServerRig good(limits);
+  good.greet();
+  BOOST_TEST(!run_until(good.worker, [&] { return good.owner.gone; }, 90ms));
+}
+
+BOOST_AUTO_TEST_CASE(a_client_that_is_about_to_run_out_of_ids_is_sent_away_in_time) {
+  H2ServerRig rig;
+  rig.greet();
+  rig.play(h2::whole_headers(0x7fffffff - 2002, h2::get()));
+  BOOST_TEST(rig.count(h2::goaway) == 0u);
+  rig.play(h2::whole_headers(0x7fffffff - 2000, h2::get()));
+  BOOST_REQUIRE(rig.count(h2::goaway) == 1u);
+  BOOST_TEST(rig.error(0) == 0);
+  // What comes until it has heard of it is served, up to the very last id.
+  rig.play(h2::whole_headers(0x7fffffff, h2::get()));
+  BOOST_REQUIRE(rig.acceptor.streams.size() == 3u);
+  const h2::Frame* ping = rig.find(h2::ping);
+  BOOST_REQUIRE(ping != nullptr);
+  rig.play(h2::frame(h2::ping, h2::ack, 0, ping->payload));
+  for (std::size_t i = 0; i < 3; ++i) rig.stream(i).respond(200, "ok");
+  rig.settle();
+  BOOST_TEST(rig.body(0x7fffffff) == "ok");
+  for (std::size_t i = 0; i < 3; ++i) BOOST_TEST(log_word(rig.stream(i).fault) == "ok");
+  BOOST_TEST(rig.owner.gone);
+}
+
 BOOST_AUTO_TEST_CASE(an_upload_that_drips_is_answered) {
   HttpLimits limits;
   limits.min_body_rate = 1'000'000;
