@@ -124,6 +124,7 @@ class H2Session final : public Session, public TransportHandler, public Timer, F
   void reset_stream(H2Stream& s, std::uint32_t code) noexcept;
   void pull() noexcept;
   nghttp2_ssize read_body(H2Stream& s, std::size_t most, std::uint32_t& flags) noexcept;
+  void stay_detached(H2Stream& s, std::size_t n) noexcept;
   void put_data(H2Stream& s, const std::uint8_t* head, std::size_t n) noexcept;
   bool write() noexcept;
   void report_sent() noexcept;

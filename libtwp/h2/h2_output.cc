@@ -224,6 +224,15 @@ nghttp2_ssize H2Session::read_body(H2Stream& s, std::size_t most, std::uint32_t&
   return static_cast<nghttp2_ssize>(n);
 }
 
+/// Nobody waits for `s` any more, but it moves: it has more time, when its peer takes it at a pace that is put up with.
+void H2Session::stay_detached(H2Stream& s, std::size_t n) noexcept {
+  s.trickle_ += n;
+  const double seconds = std::chrono::duration<double>(limits_.h2_detached_timeout).count();
+  if (static_cast<double>(s.trickle_) < limits_.min_body_rate * seconds) return;
+  s.trickle_ = 0;
+  s.detached_at_ = worker_.now();
+}
+
 void H2Session::put_data(H2Stream& s, const std::uint8_t* head, std::size_t n) noexcept {
   const auto header = std::as_bytes(std::span(head, FrameGuard::kHead));
   std::size_t left = n;
@@ -237,7 +246,7 @@ void H2Session::put_data(H2Stream& s, const std::uint8_t* head, std::size_t n) n
   }
   if (!headed) out_.append_copy(header);
   guard_.sent_data(n);
-  if (s.detached_at_ != kNever) s.detached_at_ = worker_.now();  // nobody waits for it, but it moves
+  if (s.detached_at_ != kNever) stay_detached(s, n);
   if (n == 0) return;
   s.mark(output_end(), n);
   if (!s.SentHook::linked()) sent_.push_back(s);

@@ -125,6 +125,7 @@ class H2Stream final : public Stream,
   std::uint64_t dropped_ = 0;  // body octets that went nowhere, to be reported
   std::uint64_t end_at_ = 0;   // where in the output its last octet stands
   Instant detached_at_ = kNever;
+  std::uint64_t trickle_ = 0;  // octets that left since detached_at_
   Mark marks_[kMarks];
   Section* first_ = nullptr;
   Section* last_ = nullptr;

@@ -60,7 +60,8 @@ void Exchange::on_head(Stream& s, Head&& head, End end) noexcept {
 }
 
 void Exchange::on_body(Stream& s, Slice body, End end) noexcept {
-  touch();
+  // What joins a queue is no activity: a reader that takes an octet now and then lets as much in.
+  if (&s != origin_ || response_sent_ == response_octets_) touch();
   if (from_client(s))
     request_body(std::move(body), end);
   else if (&s == origin_)
@@ -77,7 +78,7 @@ void Exchange::on_trailers(Stream& s, HeaderBlock&& trailers) noexcept {
 }
 
 void Exchange::on_sent(Stream& s, std::size_t n) noexcept {
-  touch();
+  if (!from_client(s) || is_activity(n)) touch();
   if (from_client(s)) {
     if (origin_ == nullptr) return;
     origin_->consume(n);
@@ -415,6 +416,7 @@ void Exchange::count_moved(SpliceRelay& relay, bool response) noexcept {
   env_.counters.spliced_octets += n;
   if (response) {
     response_octets_ += n;
+    response_sent_ += n;
     env_.counters.response_octets += n;
   } else {
     request_octets_ += n;

@@ -116,6 +116,7 @@ class Exchange final : public StreamEvents, PoolWaiter, Timer, SpliceOwner {
 
   // Time.
   Instant deadline() const noexcept;
+  bool is_activity(std::uint64_t sent) noexcept;
   void arm() noexcept;
   void expire() noexcept;
 
@@ -161,6 +162,8 @@ class Exchange final : public StreamEvents, PoolWaiter, Timer, SpliceOwner {
   std::uint64_t request_sent_ = 0;
   std::uint64_t credited_ = 0;     // of the octets that a replay sends again: credit for these was given
   std::uint64_t response_octets_ = 0;
+  std::uint64_t response_sent_ = 0;
+  std::uint64_t trickle_ = 0;      // of these: since they last counted as activity
   Instant last_activity_ = kNever;
   std::uint16_t status_ = 0;
 

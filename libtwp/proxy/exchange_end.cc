@@ -203,6 +203,16 @@ Instant Exchange::deadline() const noexcept {
   return last_activity_ + static_cast<Instant>(after.count());
 }
 
+/// Octets of the response that left count when no more wait, or when they are as many as the slowest reader takes in the
+/// time in which nothing may happen. Who opens its window octet by octet is as idle as who does not open it at all.
+bool Exchange::is_activity(std::uint64_t sent) noexcept {
+  response_sent_ += sent;
+  trickle_ += sent;
+  if (response_sent_ != response_octets_ && trickle_ < generation_.least_activity) return false;
+  trickle_ = 0;
+  return true;
+}
+
 void Exchange::arm() noexcept { env_.worker.arm_at(*this, deadline()); }
 
 /// Activity does not move the timer; what it missed is seen here.

@@ -28,7 +28,10 @@ class Generation {
   /// One reference is held by the caller.
   Generation(std::shared_ptr<const Snapshot> s, GenerationOwner& owner)
       : snapshot(std::move(s)), forwarding(snapshot->config().forwarding, snapshot->secrets().instance),
-        stream_idle(snapshot->config().timeouts.stream_idle), owner_(owner) {}
+        stream_idle(snapshot->config().timeouts.stream_idle),
+        least_activity(static_cast<std::uint64_t>(snapshot->config().limits.min_body_rate *
+                                                  std::chrono::duration<double>(stream_idle).count())),
+        owner_(owner) {}
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
 
@@ -40,6 +43,7 @@ class Generation {
   const std::shared_ptr<const Snapshot> snapshot;
   const Forwarding forwarding;
   const Duration stream_idle;
+  const std::uint64_t least_activity;  ///< octets of a response that waits, in stream_idle: fewer are none
   std::vector<Cluster> clusters;  ///< as Config::clusters
 
  private:

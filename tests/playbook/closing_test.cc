@@ -452,6 +452,7 @@ BOOST_AUTO_TEST_CASE(the_timeout_is_idle_and_never_total) {
     std::uint64_t longest = 0;
     while (last < begin + 3 * kIdle && longest < kIdle / 2) {
       origin.deliver_body("x");
+      play.client().leave();
       play.worker.turn(std::chrono::milliseconds(2));
       const Instant now = monotonic_now();
       longest = std::max<std::uint64_t>(longest, now - last);

@@ -292,6 +292,30 @@ BOOST_AUTO_TEST_CASE(a_failing_transport_ends_a_server_once_at_any_call) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(an_answer_that_nobody_waits_for_is_not_dripped_for_ever) {
+  HttpLimits limits;
+  limits.h2_detached_timeout = 60ms;
+  limits.body_rate_window = 10ms;  // how often streams are looked after
+  limits.min_body_rate = 1'000'000;
+  limits.h2_glitch_burst = 1'000'000;
+  H2ServerRig rig(limits);
+  rig.greet(h2::setting(4, 0));
+  rig.play(h2::whole_headers(1, h2::get()));
+  rig.stream().respond(200, std::string(500'000, 'x'));
+  rig.stream().reset(Fault::idle_timeout);  // what is queued still leaves
+  BOOST_TEST(run_until(rig.worker, [&] {
+    rig.peer->send(h2::frame(h2::window_update, 0, 1, h2::number(1, 4)));
+    rig.collect();
+    return rig.error(1) != -1;
+  }));
+  rig.settle();
+  BOOST_TEST(!rig.ended(1));
+  // Long before the window of the connection is used up, which would stop it too.
+  BOOST_TEST(rig.body(1).size() > 1u);
+  BOOST_TEST(rig.body(1).size() < 30'000u);
+  BOOST_TEST(rig.owner.session()->active() == 0u);
+}
+
 BOOST_AUTO_TEST_CASE(an_answer_that_nobody_takes_is_given_up) {
   HttpLimits limits;
   limits.stream_idle_timeout = 50ms;
