@@ -180,7 +180,6 @@ Fault FieldReader::read_authority(Head& head) noexcept {
 Fault FieldReader::read_target(bool tls, Head& head) noexcept {
   const auto has = [&](Pseudo p) { return (seen_ >> static_cast<unsigned>(p) & 1) != 0; };
   if (!is_token(method_)) return Fault::bad_request_line;
-  if (method_.size() > kMaxMethod) return Fault::method_too_long;
   head.method = method_from(method_);
   head.method_name = method_;
   if (const Fault f = read_authority(head); f != Fault::none) return f;

@@ -1,13 +1,10 @@
 // Request methods, RFC 9110 §9. Unknown but well-formed methods are forwarded by their text.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 namespace twp {
-
-inline constexpr std::size_t kMaxMethod = 64;  ///< octets; the longest registered method has 17
 
 enum class Method : std::uint8_t { get, head, post, put, delete_, connect, options, trace, patch, other };
 
