@@ -7,6 +7,7 @@ namespace {
 
 constexpr Duration kMaxTime = std::chrono::seconds(2);
 constexpr std::size_t kMaxOctets = 1024 * 1024;
+constexpr int kReadsPerTurn = 1;  // of 64 KiB: who floods is not to hold up others with what is thrown away
 
 class Linger final : public Guest, TransportHandler, Timer, Task {
  public:
@@ -23,23 +24,28 @@ class Linger final : public Guest, TransportHandler, Timer, Task {
 
  private:
   void run() noexcept override { discard(); }
-  void on_ready(Transport&, bool, bool) noexcept override { discard(); }
+  void on_ready(Transport&, bool, bool) noexcept override {
+    if (!done_) worker_.schedule(Phase::client, *this);
+  }
   void on_open_failed(Transport&, Fault, std::string_view) noexcept override { finish(); }
   void on_timer() noexcept override { finish(); }
 
   void discard() noexcept {
     static thread_local std::array<std::byte, 64 * 1024> sink;
-    while (!done_ && !transport_->drained()) {
+    for (int i = 0; i < kReadsPerTurn && !done_ && !transport_->drained(); ++i) {
       const IoResult r = transport_->read(sink);
       if (r.status == IoStatus::again) return;
       seen_ += r.n;
       if (r.status != IoStatus::ok || seen_ >= kMaxOctets) finish();
     }
+    // What is left makes no further edge.
+    if (!done_ && !transport_->drained()) worker_.schedule(Phase::client, *this);
   }
 
   void finish() noexcept {
     if (std::exchange(done_, true)) return;
     cancel();
+    static_cast<Task&>(*this).unlink();
     transport_->close(Fault::none);
     worker_.retire(std::unique_ptr<Linger>(this));
   }

@@ -1,5 +1,6 @@
 // TCP over loopback: connecting, moving octets against a slow reader, and every way to end; the lingering close.
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <cstring>
@@ -268,6 +269,30 @@ BOOST_AUTO_TEST_CASE(linger_ends_by_time_and_by_amount) {
   c->pump();
   BOOST_REQUIRE(turn_until(w, [&] { return ::fcntl(fd2, F_GETFD) < 0; }));
   BOOST_TEST(monotonic_now() - before < 1'900'000'000u);
+}
+
+// Who goes on sending when it was told to stop gets no more of a turn than a piece.
+BOOST_AUTO_TEST_CASE(linger_discards_piece_by_piece) {
+  connect();
+  s->paused = true;
+  const int fd = s->transport->raw_fd();
+  const int room = 512 * 1024;
+  BOOST_REQUIRE(::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room) == 0);
+  std::array<std::byte, 16384> piece{};
+  for (int i = 0; i < 64; ++i) c->out.append_copy(piece);
+  c->pump();
+  const auto waiting = [fd] {
+    int n = 0;
+    BOOST_REQUIRE(::ioctl(fd, FIONREAD, &n) == 0);
+    return n;
+  };
+  constexpr int kPiece = 64 * 1024;
+  BOOST_REQUIRE(turn_until(w, [&] { return waiting() > 2 * kPiece; }));
+  const int before = waiting();
+  linger_and_close(w, std::move(s->transport));
+  w.turn(Duration::zero());
+  BOOST_TEST(waiting() >= before - kPiece);
+  BOOST_REQUIRE(turn_until(w, [&] { return c->out.empty(); }));  // and yet it goes on
 }
 
 BOOST_AUTO_TEST_CASE(linger_dies_with_its_worker) {
