@@ -6,7 +6,7 @@
 namespace twp::h2 {
 
 /// What a head weighs that is hopelessly too large: a few of them end the connection.
-constexpr std::uint32_t kBomb = 32 * GlitchCounter::kWhole;
+constexpr std::uint32_t kHopelessHead = 32 * GlitchCounter::kWhole;
 
 struct Callbacks {
   static H2Session& self(void* user) noexcept { return *static_cast<H2Session*>(user); }
@@ -27,12 +27,15 @@ struct Callbacks {
                        std::uint8_t flags, void* user) noexcept {
     H2Stream* s = stream(ng, frame->hd.stream_id);
     if (frame->hd.type != NGHTTP2_HEADERS || s == nullptr) return 0;
-    if (s->reader_.add(text(name, namelen), text(value, valuelen), (flags & NGHTTP2_NV_FLAG_NO_INDEX) != 0))
-      return 0;
+    const bool fits =
+        s->reader_.add(text(name, namelen), text(value, valuelen), (flags & NGHTTP2_NV_FLAG_NO_INDEX) != 0);
+    // Without the rest of the block the table is not what the peer thinks it is: only the connection can end
+    // (RFC 9113 §10.5.1). With it, each octet that is still to come would cost us a field.
+    if (s->reader_.is_bomb(frame->hd.length)) return NGHTTP2_ERR_CALLBACK_FAILURE;
+    if (fits) return 0;
     s->defect_ = Fault::head_too_large;
-    // Much from few octets: nobody does that by mistake, and decompressing the rest costs time even if nothing is kept.
     H2Session& me = self(user);
-    me.guard_.glitches.add(kBomb, me.worker_.now(), me.limits_);
+    me.guard_.glitches.add(kHopelessHead, me.worker_.now(), me.limits_);
     return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;  // resets the stream and stops telling us of its fields
   }
 

@@ -9,11 +9,6 @@
 namespace twp::h2 {
 namespace {
 
-/// Times the limit up to which a section is decompressed only to be answered with a status.
-constexpr std::uint64_t kHopeless = 4;
-
-constexpr std::size_t kMostPseudo = 5;
-
 bool has_upper(std::string_view s) noexcept {
   return std::any_of(s.begin(), s.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
 }
@@ -97,9 +92,7 @@ bool FieldReader::add(std::string_view name, std::string_view value, bool never_
   octets_ += name.size() + value.size() + 32;
   ++lines_;
   const bool over = octets_ > max_octets_ || lines_ > max_fields_ + kMostPseudo;
-  if (over)
-    return octets_ <= max_octets_ * kHopeless &&
-           lines_ <= std::uint64_t{max_fields_} * kHopeless + kMostPseudo;
+  if (over) return octets_ <= max_octets_ * kHopeless && !too_many_lines();
   if (!name.empty() && name.front() == ':') {
     malformed_ |= !add_pseudo(name, value);
     return true;

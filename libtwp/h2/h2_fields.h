@@ -13,6 +13,8 @@
 
 namespace twp::h2 {
 
+inline constexpr std::size_t kMostPseudo = 5;  ///< pseudo-header fields of a head
+
 /// Collects the field lines of one section as they are decompressed, then makes a head or trailers of them.
 /// What nghttp2's own checks let through and RFC 9113 §8 forbids is refused here.
 class FieldReader {
@@ -21,6 +23,11 @@ class FieldReader {
   void begin(bool response, std::uint32_t max_octets, std::uint32_t max_fields) noexcept;
   /// One line. False: so far over the limits that the rest need not even be decompressed.
   bool add(std::string_view name, std::string_view value, bool never_index) noexcept;
+  /// Whether what came so far in a field block of at least `wire` octets is more than any honest encoder makes of
+  /// them: a decompression bomb, of which nothing more is to be decoded.
+  bool is_bomb(std::size_t wire) const noexcept {
+    return (octets_ > kBombOctets && octets_ / kBombRatio > wire) || too_many_lines();
+  }
 
   Method method() const noexcept { return method_from(method_); }
   /// Turns what was collected into `head`. `ended`: nothing follows the head. Fault::none on success; `limit` is
@@ -31,8 +38,16 @@ class FieldReader {
   Fault to_trailers(HeaderBlock& trailers, LimitHit& limit) noexcept;
 
  private:
+  /// The table that we let a peer fill holds 4 KiB, by the same measure as octets_ has (RFC 7541 §4.1). Four times that
+  /// from a few octets takes references to one entry again and again.
+  static constexpr std::uint64_t kBombOctets = 16 * 1024;
+  static constexpr std::uint64_t kBombRatio = 16;
+  /// Times the limit up to which a section is decompressed only to be answered with a status.
+  static constexpr std::uint64_t kHopeless = 4;
+
   enum class Pseudo : std::uint8_t { method, scheme, authority, path, protocol, status, unknown };
 
+  bool too_many_lines() const noexcept { return lines_ > std::uint64_t{max_fields_} * kHopeless + kMostPseudo; }
   bool add_pseudo(std::string_view name, std::string_view value) noexcept;
   Fault over_limit(LimitHit& limit) const noexcept;
   Fault read_target(bool tls, Head& head) noexcept;

@@ -89,6 +89,7 @@ class H2Session final : public Session, public TransportHandler, public Timer, F
   void give(std::size_t to) noexcept;
   void flooded() noexcept;
   void too_many_continuations() noexcept;
+  void bombed() noexcept;
   Fault flood() const noexcept { return server() ? Fault::flood : Fault::origin_stream_reset; }
   void handle_eof() noexcept;
   void handle_read_error(Fault f) noexcept;

@@ -152,6 +152,7 @@ void H2Session::give(std::size_t to) noexcept {
   if (n >= 0) return;
   switch (n) {
     case NGHTTP2_ERR_BAD_CLIENT_MAGIC: fail(NGHTTP2_PROTOCOL_ERROR, Fault::protocol_error); return;
+    case NGHTTP2_ERR_CALLBACK_FAILURE: bombed(); return;
     case NGHTTP2_ERR_FLOODED: fail(NGHTTP2_ENHANCE_YOUR_CALM, flood()); return;
     case NGHTTP2_ERR_TOO_MANY_CONTINUATIONS: too_many_continuations(); return;
     default: fail(NGHTTP2_INTERNAL_ERROR, Fault::internal);
@@ -187,6 +188,13 @@ void H2Session::flooded() noexcept {
                   " closed: limits.h2_glitch_burst = " + std::to_string(limits_.h2_glitch_burst) + ", seen " +
                   std::to_string(guard_.glitches.events()) +
                   " suspicious events (raise limits.h2_glitch_burst or limits.h2_glitch_rate)");
+  fail(NGHTTP2_ENHANCE_YOUR_CALM, flood());
+}
+
+/// The one failure that our callbacks report: Callbacks::on_header.
+void H2Session::bombed() noexcept {
+  log_limited(LogLevel::warning, "HTTP/2 connection of " + peer().remote.text() +
+                                     " closed: a head that is far larger than the octets it came in");
   fail(NGHTTP2_ENHANCE_YOUR_CALM, flood());
 }
 

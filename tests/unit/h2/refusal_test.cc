@@ -546,6 +546,67 @@ BOOST_AUTO_TEST_CASE(floods_end_with_enhance_your_calm) {
   }
 }
 
+/// A field with a value of 3900 octets, literally and with an entry in the table that \xbe refers to from then on.
+std::string table_entry() { return std::string("\x40\x01") + "a\x7f\xbd\x1d" + std::string(3900, 'x'); }
+
+BOOST_AUTO_TEST_CASE(a_decompression_bomb_ends_the_connection_at_once) {
+  struct Bomb {
+    const char* what;
+    std::string fields;
+  };
+  const Bomb bombs[] = {
+      {"far over the limit of a head", std::string(15000, '\xbe')},
+      {"within the limit", std::string(10, '\xbe')},
+      {"short fields of the static table", std::string(1100, '\x90')},
+  };
+  for (const Bomb& bomb : bombs) {
+    BOOST_TEST_CONTEXT(bomb.what) {
+      H2ServerRig rig;
+      rig.greet();
+      rig.play(h2::frame(h2::headers, h2::end_headers | h2::end_stream, 1, h2::hpack(h2::get()) + table_entry()));
+      BOOST_REQUIRE(rig.acceptor.streams.size() == 1u);
+      rig.play(h2::frame(h2::headers, h2::end_headers | h2::end_stream, 3, h2::hpack(h2::get()) + bomb.fields) +
+               h2::whole_headers(5, h2::get()));
+      BOOST_TEST(rig.error(0) == kCalm);
+      BOOST_TEST(rig.owner.gone);
+      BOOST_TEST(rig.acceptor.streams.size() == 1u);
+      BOOST_TEST(rig.stream().gone);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(what_a_table_saves_an_honest_client_is_no_bomb) {
+  H2ServerRig rig;
+  rig.greet();
+  const std::uint8_t whole = h2::end_headers | h2::end_stream;
+  rig.play(h2::frame(h2::headers, whole, 1, h2::hpack(h2::get()) + table_entry()));
+  for (std::uint32_t id = 3; id < 100; id += 2)
+    rig.play(h2::frame(h2::headers, whole, id, h2::hpack(h2::get()) + std::string(3, '\xbe')));
+  BOOST_TEST(rig.acceptor.streams.size() == 50u);
+  Fields large = h2::get();
+  for (int i = 0; i < 15; ++i) large.emplace_back("b", std::string(4000, 'y'));
+  const std::string block = h2::hpack(large);
+  rig.play(h2::frame(h2::headers, h2::end_stream, 101, block.substr(0, 16000)));
+  for (std::size_t at = 16000; at < block.size(); at += 16000)
+    rig.play(h2::frame(h2::continuation, at + 16000 < block.size() ? h2::none : h2::end_headers, 101, block.substr(at, 16000)));
+  BOOST_TEST(rig.acceptor.streams.size() == 51u);
+  BOOST_TEST(rig.error(0) == -1);
+}
+
+BOOST_AUTO_TEST_CASE(a_decompression_bomb_of_an_origin_ends_its_connection) {
+  H2ClientRig rig;
+  rig.greet();
+  Recorder* first = rig.get();
+  Recorder* second = rig.get();
+  const std::string ok = h2::hpack({{":status", "200"}});
+  rig.play(h2::frame(h2::headers, h2::end_headers, 1, ok + table_entry() + std::string(100, '\xbe')));
+  BOOST_TEST(rig.error(0) == kCalm);
+  BOOST_TEST(rig.owner.gone);
+  BOOST_TEST(first->gone);
+  BOOST_TEST(second->gone);
+  BOOST_TEST(!first->head.has_value());
+}
+
 BOOST_AUTO_TEST_CASE(an_honest_busy_client_is_never_near_the_limit) {
   H2ServerRig rig;
   rig.acceptor.setup = [](Recorder& r) {
