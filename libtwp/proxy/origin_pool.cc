@@ -9,6 +9,9 @@ namespace {
 constexpr Duration kFirstBackOff = std::chrono::seconds(1);
 constexpr Duration kLongestBackOff = std::chrono::seconds(30);
 constexpr Duration kRedial = std::chrono::milliseconds(100);  // when there were no descriptors
+// A dial takes the kernel some 20 us: a client that asks for a hundred at once is not to hold up the worker for all of
+// them, and one that is thrown out in the next turn has cost no more than these.
+constexpr unsigned kDialsPerTurn = 16;
 
 }  // namespace
 
@@ -196,7 +199,18 @@ void OriginPool::serve(Connection& c) noexcept {
 }
 
 void OriginPool::dial_for_waiters() noexcept {
-  while (!shut_down_ && !redial_timer_.armed() && !all_have_a_dial() && may_dial()) start_dial();
+  if (dial_turn_ != worker_.turns()) {
+    dial_turn_ = worker_.turns();
+    dials_this_turn_ = 0;
+  }
+  while (!shut_down_ && !redial_timer_.armed() && !all_have_a_dial() && may_dial()) {
+    if (dials_this_turn_ == kDialsPerTurn) {
+      worker_.schedule(Phase::flush, dial_task_);
+      return;
+    }
+    ++dials_this_turn_;
+    start_dial();
+  }
 }
 
 /// Who may get a place on a connection that works waits better for that than for one failing dial after the other.

@@ -160,6 +160,8 @@ class OriginPool {
   IList<PoolWaiter, PoolWaiterTag> waiters_;
   std::size_t connections_ = 0, dialing_ = 0, waiting_ = 0, idle_ = 0, active_ = 0;
   std::uint64_t opened_ = 0;  // connections that were ever opened
+  std::uint64_t dial_turn_ = 0;  // the turn in which it dialled last
+  unsigned dials_this_turn_ = 0;
   std::size_t expected_ = 1;  // streams of one connection
   Instant down_until_ = kNever;
   unsigned failures_ = 0;  // in a row

@@ -38,6 +38,20 @@ BOOST_AUTO_TEST_CASE(never_more_dials_than_waiters_nor_than_the_limit) {
   BOOST_TEST(rig.connector.started == 3u);
 }
 
+// A hundred requests of one client may come and be reset within two turns.
+BOOST_AUTO_TEST_CASE(a_crowd_is_dialled_for_over_several_turns) {
+  Rig rig;
+  for (int i = 0; i < 100; ++i) rig.clients.emplace_back().ask(rig.pool);
+  rig.worker.turn(Duration::zero());
+  BOOST_TEST(rig.connector.started == 16u);
+  rig.worker.turn(Duration::zero());
+  BOOST_TEST(rig.connector.started == 32u);
+  for (std::size_t i = 40; i < 100; ++i) rig.pool.cancel(rig.clients[i]);
+  for (int i = 0; i < 10; ++i) rig.worker.turn(Duration::zero());
+  BOOST_TEST(rig.connector.started == 40u);
+  BOOST_TEST(rig.pool.dialing() == 40u);
+}
+
 BOOST_AUTO_TEST_CASE(the_connection_used_last_is_used_first) {
   Rig rig;
   for (int i = 0; i < 3; ++i) rig.ask();
