@@ -37,6 +37,7 @@ class H2Session final : public Session, public TransportHandler, public Timer, F
   // Session
   Stream* open(StreamEvents& events) noexcept override;
   unsigned capacity() const noexcept override;
+  bool settled() const noexcept override { return ready_; }
   unsigned active() const noexcept override { return active_; }
   void drain() noexcept override;
   void close(Fault why) noexcept override;

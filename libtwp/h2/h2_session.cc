@@ -266,7 +266,9 @@ unsigned H2Session::capacity() const noexcept {
   if (nghttp2_session_check_request_allowed(ng_) == 0) return 0;
   const std::uint32_t theirs =
       nghttp2_session_get_remote_settings(ng_, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
-  const std::uint32_t most = std::min(theirs, limits_.h2_max_streams);
+  // RFC 9113 §6.5.2 sets no limit before the peer's SETTINGS, but peers with a low one take what is above it for an error, or
+  // refuse it. One stream is within any limit, so the first request waits for nothing.
+  const std::uint32_t most = ready_ ? std::min(theirs, limits_.h2_max_streams) : 1;
   return active_ < most ? most - active_ : 0;
 }
 

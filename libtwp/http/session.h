@@ -32,6 +32,9 @@ class Session {
   virtual Stream* open(StreamEvents& events) noexcept = 0;
   /// Client role: streams that open() would still give now.
   virtual unsigned capacity() const noexcept = 0;
+  /// Client role: the peer has said how many streams it takes. Until then capacity() is at most one, and on_capacity() tells
+  /// when it is known.
+  virtual bool settled() const noexcept { return true; }
   /// Streams that are open.
   virtual unsigned active() const noexcept = 0;
   /// Finishes what is in flight, takes nothing new, then goes (Connection: close, GOAWAY).

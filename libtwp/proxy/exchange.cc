@@ -207,7 +207,7 @@ void Exchange::send_request(Stream& origin, bool reused) noexcept {
   if (cluster_->response_timeout > Duration::zero()) arm();
   // Only a connection with several streams can say that it took no notice of one.
   const Session& session = origin.session();
-  const bool refusable = std::uint64_t{session.capacity()} + session.active() > 1;
+  const bool refusable = !session.settled() || std::uint64_t{session.capacity()} + session.active() > 1;
   keeps_body_ = refusable && !given_away_ && !head_.is_connect() && !(head_.body.is_exact() && head_.body.n > kKeepBody);
   const bool whole = request_ == Flow::ended && held_.empty() && !has_held_trailers_;
   origin.send_head(head_, whole ? End::yes : End::no);

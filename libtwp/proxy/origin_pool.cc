@@ -40,6 +40,7 @@ class OriginPool::Connection final : public SessionOwner,
   std::uint64_t number = 0;  ///< in the order of opening
   unsigned active = 0;   ///< streams of the session, as counted in the pool
   bool used = false;     ///< has carried a request
+  bool unsettled = false;  ///< counted in the pool: what it takes is not known yet
   bool idle = false;
   bool closing = false;
 
@@ -157,7 +158,7 @@ void OriginPool::capacity_changed(Connection& c) noexcept {
   const unsigned active = c.session->active();
   active_ -= c.active - std::min(active, c.active);
   c.active = std::min(active, c.active);
-  learn(*c.session);
+  learn(c);
   if (c.session->capacity() == 0) {
     c.IListHook<AvailableTag>::unlink();
     set_idle(c, false);
@@ -168,7 +169,17 @@ void OriginPool::capacity_changed(Connection& c) noexcept {
 }
 
 /// A session with room says how much there is in all; one without may be full or going.
-void OriginPool::learn(const Session& s) noexcept {
+void OriginPool::learn(Connection& c) noexcept {
+  const Session& s = *c.session;
+  if (!s.settled()) {
+    if (!std::exchange(c.unsettled, true)) ++unsettled_;
+    return;
+  }
+  if (std::exchange(c.unsettled, false)) {
+    --unsettled_;
+    // Full with its first stream: it takes one at a time. If it is going instead, the next connection will tell.
+    if (s.capacity() == 0 && s.active() != 0) expected_ = s.active();
+  }
   if (const unsigned room = s.capacity(); room != 0) expected_ = std::size_t{room} + s.active();
 }
 
@@ -203,7 +214,7 @@ void OriginPool::dial_for_waiters() noexcept {
     dial_turn_ = worker_.turns();
     dials_this_turn_ = 0;
   }
-  while (!shut_down_ && !redial_timer_.armed() && !all_have_a_dial() && may_dial()) {
+  while (!shut_down_ && !redial_timer_.armed() && !all_have_a_place() && may_dial()) {
     if (dials_this_turn_ == kDialsPerTurn) {
       worker_.schedule(Phase::flush, dial_task_);
       return;
@@ -236,7 +247,7 @@ void OriginPool::dial_done(Connection& c, std::unique_ptr<Session> session) noex
   c.number = ++opened_;
   failures_ = 0;
   down_until_ = kNever;
-  learn(*c.session);
+  learn(c);
   serve(c);
   dial_for_waiters();
 }
@@ -291,6 +302,7 @@ void OriginPool::remove(Connection& c) noexcept {
   --connections_;
   --counters_.origin_connections;
   if (c.dial != nullptr) --dialing_;
+  if (std::exchange(c.unsettled, false)) --unsettled_;
   worker_.retire(std::unique_ptr<Connection>(&c));
   if (shut_down_ && connections_ == 0 && owner_ != nullptr) worker_.schedule(Phase::flush, empty_task_);
 }
@@ -338,7 +350,7 @@ void OriginPool::close_expired() noexcept {
 
 void OriginPool::expire_waiters() noexcept {
   const Instant now = worker_.now();
-  // A waiter with a dial of its own is bounded by the dial's time.
+  // A waiter with a dial of its own is bounded by the dial's time; one that waits for an origin to say what it takes is not.
   while (!all_have_a_dial() && !waiters_.empty() && waiters_.front().deadline_ <= now) {
     ++counters_.queue_timeouts;
     take_waiter(waiters_.front()).on_pool_failed(Fault::queue_timeout, target_.host + ": no connection became free in time");

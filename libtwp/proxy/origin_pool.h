@@ -73,7 +73,8 @@ class PoolOwner {
 
 /// How many requests a connection can carry at once is what its session says; until one has, `expected_streams` of the
 /// target. A connection that is in use and has room takes the next request, so that there are only as many as are needed;
-/// one that is going (GOAWAY, Connection: close) takes none.
+/// one that is going (GOAWAY, Connection: close) takes none. One whose origin has not yet said how many it takes (see
+/// Session::settled) carries one, and counts like a dial for the rest.
 ///
 /// Invariants: a dial is started only when those in flight are not expected to carry all waiters; connections (open and
 /// being opened) never exceed max_connections; waiters are served in the order they came, but for those that need a
@@ -128,7 +129,7 @@ class OriginPool {
 
   Stream* open_on(Connection& c, StreamEvents& events, bool& reused) noexcept;
   void capacity_changed(Connection& c) noexcept;
-  void learn(const Session& s) noexcept;
+  void learn(Connection& c) noexcept;
   void serve(Connection& c) noexcept;
   void serve_from_old() noexcept;
   void set_idle(Connection& c, bool idle) noexcept;
@@ -142,6 +143,8 @@ class OriginPool {
   PoolWaiter* waiter_for(const Connection& c) noexcept;
   bool may_dial() const noexcept;
   bool all_have_a_dial() const noexcept { return waiting_ <= dialing_ * expected_; }
+  /// The same with the connections that have one stream and are expected to take more.
+  bool all_have_a_place() const noexcept { return waiting_ <= dialing_ * expected_ + unsettled_ * (expected_ - 1); }
   void fail_waiters(Fault why, const std::string& detail) noexcept;
   void close_oldest_idle() noexcept;
   void close_expired() noexcept;
@@ -158,7 +161,7 @@ class OriginPool {
   IList<Connection, AllTag> all_;
   IList<Connection, AvailableTag> available_;  // front: used last, so that the rest can age and close
   IList<PoolWaiter, PoolWaiterTag> waiters_;
-  std::size_t connections_ = 0, dialing_ = 0, waiting_ = 0, idle_ = 0, active_ = 0;
+  std::size_t connections_ = 0, dialing_ = 0, unsettled_ = 0, waiting_ = 0, idle_ = 0, active_ = 0;
   std::uint64_t opened_ = 0;  // connections that were ever opened
   std::uint64_t dial_turn_ = 0;  // the turn in which it dialled last
   unsigned dials_this_turn_ = 0;

@@ -169,22 +169,13 @@ class Server:
                 Served(self, sock).run()
 
 
-class Lenient(h2.connection.H2Connection):
-    """Leaves it to us to refuse what is more than we announced: h2 itself ends the connection, also when the peer cannot have
-    seen the announcement."""
-
-    @property
-    def max_inbound_streams(self):
-        return 2**31 - 1
-
-
 class Served:
-    """One connection of a Server."""
+    """One connection of a Server. A stream more than its settings allow ends it, also when the client cannot have seen them."""
 
     def __init__(self, server, sock):
         self.server, self.sock, self.calls = server, sock, {}
         self.lock = threading.RLock()
-        self.conn = Lenient(h2.config.H2Configuration(client_side=False, header_encoding=None))
+        self.conn = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding=None))
         if server.settings:
             self.conn.local_settings = h2.settings.Settings(client=False, initial_values=server.settings)
         self.conn.initiate_connection()

@@ -1,4 +1,5 @@
 """HTTP/2 with foreign clients and origins: curl, nghttp, h2load, Python's h2, Node.js; nginx as an HTTP/1.1 origin."""
+import contextlib
 import hashlib
 import json
 import os
@@ -287,29 +288,48 @@ class PythonOrigin(Rig):
         self.assertEqual(server.calls[0].reset, h2.errors.ErrorCodes.CANCEL)
 
     def test_the_origins_stream_limit_is_kept(self):
-        def handle(call):
-            if sum(not c.finished for c in call.served.calls.values()) > 2:
-                call.refuse(h2.errors.ErrorCodes.REFUSED_STREAM)
+        # From the first request of the first connection on: what exceeds the limit ends the connection of this origin.
+        for most in (1, 2):
+            for args in ((), ("--set", "cluster.max_connections=1")):
+                with self.subTest(most=most, args=args):
+                    server = self.server(False, on_end=lambda call: call.answer(200, b"ok"),
+                                         settings={h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS: most})
+                    c = self.client(self.through(server, False, *args).http, False)
+                    streams = [c.open("/") for _ in range(50)]
+                    self.assertEqual({c.wait(s).status for s in streams}, {200})
+                    self.assertEqual(len(server.calls), 50)  # none was sent twice
+                    self.assertLessEqual(server.connections, 1 if args else 50 // most)
 
-        def on_end(call):
-            if call.headers[":path"] == "/first":
-                call.answer(200)
-                return
-            waiting.append(call)
-            if len(waiting) == 2:  # as many as there may be at a time on one connection
-                for c in list(waiting):
-                    with c.served.lock:
-                        c.answer(200, b"ok")
-                        c.served.flush()
-                waiting.clear()
-
-        waiting = []
-        server = self.server(False, handle=handle, on_end=on_end, settings={h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS: 2})
-        c = self.client(self.through(server, False, "--set", "cluster.max_connections=1").http, False)
-        self.assertEqual(c.get("/first").status, 200)  # from here on the proxy knows the limit
-        streams = [c.open("/") for _ in range(20)]
+    def test_a_burst_is_not_kept_from_sharing_a_connection(self):
+        server = self.server(False, on_end=lambda call: call.answer(200, b"ok"))
+        c = self.client(self.through(server, False).http, False)
+        streams = [c.open("/") for _ in range(50)]
         self.assertEqual({c.wait(s).status for s in streams}, {200})
-        self.assertEqual((sum(call.refused for call in server.calls), server.connections), (0, 1))
+        self.assertEqual(server.connections, 1)
+
+    def test_an_origin_that_never_says_its_settings(self):
+        def accept():
+            with contextlib.suppress(OSError):
+                while True:
+                    connections.append(mute.accept()[0])
+
+        connections = []
+        mute = socket.create_server(("127.0.0.1", 0))
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        try:
+            proxy = proxy_to("h2c", mute.getsockname()[1], self.tls, "--set", "cluster.queue_timeout=200ms")
+            self.addCleanup(proxy.close)
+            c = self.client(proxy.http, False)
+            streams = [c.open("/") for _ in range(10)]
+            self.assertEqual([c.wait(s).status for s in streams[1:]], [503] * 9)
+            self.assertEqual(len(connections), 1)
+            self.assertEqual(c.wait(streams[0]).status, 504)
+        finally:
+            mute.shutdown(socket.SHUT_RDWR)
+            thread.join(DEADLINE)
+            for s in (mute, *connections):
+                s.close()
 
     def test_trailers_and_interim_heads_of_the_origin(self):
         def on_end(call):

@@ -103,6 +103,8 @@ Recorder& PairRig::open() {
     owners_.push_back(std::make_unique<RecordingOwner>(worker));
     dial_ = Dial::start(worker, resolver_, target_, *owners_.back(), *this);
     if (!until([this] { return dial_ == nullptr; }) || !failed_.empty()) fatal("cannot connect: " + failed_);
+    if (!until([this] { return owners_.back()->session() == nullptr || owners_.back()->session()->settled(); }))
+      fatal("the proxy does not say how many streams it takes");
   }
 }
 

@@ -136,6 +136,19 @@ BOOST_AUTO_TEST_CASE(a_connection_with_one_stream_puts_nothing_by) {
   BOOST_TEST(play.settle());
 }
 
+/// The first request of a connection that will take many, sent before its origin has said so.
+BOOST_AUTO_TEST_CASE(what_goes_ahead_of_the_origins_settings_can_be_sent_again) {
+  Playbook play;
+  play.upload("POST", BodySize::exactly(4));
+  play.connector.succeed_unsettled();
+  play.client().deliver_body("abcd", End::yes);
+  play.origin().fail(Fault::origin_refused_stream);
+  play.connect(100);
+  BOOST_TEST(play.origin().body == "abcd");
+  play.respond(204);
+  BOOST_TEST(play.settle());
+}
+
 BOOST_AUTO_TEST_CASE(a_client_that_goes_between_two_tries_ends_it) {
   Playbook play;
   play.upload("POST", BodySize::exactly(4));

@@ -106,10 +106,14 @@ unsigned FakeSession::active() const noexcept {
   return static_cast<unsigned>(std::ranges::count_if(streams, [](const FakeStream& s) { return s.active(); }));
 }
 
-unsigned FakeSession::capacity() const noexcept { return over || draining ? 0 : max_ - std::min(active(), max_); }
+unsigned FakeSession::capacity() const noexcept {
+  const unsigned most = settled_ ? max_ : 1;
+  return over || draining ? 0 : most - std::min(active(), most);
+}
 
 void FakeSession::set_max(unsigned max) noexcept {
   max_ = max;
+  settled_ = true;
   if (owner_ != nullptr) owner_->on_capacity(*this);
 }
 
@@ -158,6 +162,7 @@ class Handle final : public Session {
   explicit Handle(FakeSession& s) noexcept : s_(s) {}
   Stream* open(StreamEvents& events) noexcept override { return s_.open(events); }
   unsigned capacity() const noexcept override { return s_.capacity(); }
+  bool settled() const noexcept override { return s_.settled(); }
   unsigned active() const noexcept override { return s_.active(); }
   void drain() noexcept override { s_.drain(); }
   void close(Fault why) noexcept override { s_.close(why); }
@@ -170,12 +175,17 @@ class Handle final : public Session {
 
 }  // namespace
 
-FakeSession& FakeConnector::succeed(unsigned streams) {
+FakeSession& FakeConnector::succeed(unsigned streams) { return end_dial(streams, true); }
+
+FakeSession& FakeConnector::succeed_unsettled() { return end_dial(1, false); }
+
+FakeSession& FakeConnector::end_dial(unsigned streams, bool settled) {
   if (dials.empty()) worker.turn(Duration::zero());  // a pool dials in the flush phase
   FakeDial& d = *dials.at(0);
   dials.erase(dials.begin());
   FakeSession& out = sessions.emplace_back(worker, &d.owner, streams);
   out.info.remote = *Address::parse("192.0.2.80", d.target.port);
+  if (!settled) out.unsettle();
   d.handler.on_dialed(d, std::make_unique<Handle>(out));
   return out;
 }

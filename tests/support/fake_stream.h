@@ -74,12 +74,15 @@ class FakeSession final : public Session {
 
   Stream* open(StreamEvents& events) noexcept override;
   unsigned capacity() const noexcept override;
+  bool settled() const noexcept override { return settled_; }
   unsigned active() const noexcept override;
   void drain() noexcept override;
   void close(Fault why) noexcept override;
   const PeerInfo& peer() const noexcept override { return info; }
   HttpVersion version() const noexcept override { return {1, 1}; }
 
+  /// The peer has not said yet how many streams it allows: until set_max(), one.
+  void unsettle() noexcept { settled_ = false; }
   /// The peer allows `max` streams from now on.
   void set_max(unsigned max) noexcept;
   /// The peer takes no further streams; those that are open go on.
@@ -99,6 +102,7 @@ class FakeSession final : public Session {
  private:
   SessionOwner* owner_;
   unsigned max_;
+  bool settled_ = true;
 };
 
 class FakeConnector;
@@ -123,12 +127,17 @@ class FakeConnector final : public Connector {
 
   /// The oldest dial in flight succeeds / fails.
   FakeSession& succeed(unsigned streams = 1);
+  /// The same, with a session that does not know yet how many streams it may open.
+  FakeSession& succeed_unsettled();
   void fail(Fault why, const std::string& detail = "refused by the test");
 
   Worker& worker;
   std::vector<FakeDial*> dials;          ///< in flight
   std::size_t started = 0;
   std::deque<FakeSession> sessions;      ///< all there ever were: tests look at them when they are over
+
+ private:
+  FakeSession& end_dial(unsigned streams, bool settled);
 };
 
 }  // namespace twp::test

@@ -54,6 +54,7 @@ class H2PairRig : public OpenedStreams {
     b->set_chop(std::move(chop_b));
     client = client_owner.hold(make_h2_client(worker, std::move(a), client_owner, limits));
     server = server_owner.hold(make_h2_server(worker, std::move(b), acceptor, server_owner, limits));
+    run_quiet(worker);  // both have the other's SETTINGS, so there may be more than one stream
   }
   Recorder* open() { return OpenedStreams::open(client_owner.session()); }
   Recorder* get(std::string_view path = "/", Method method = Method::get) {

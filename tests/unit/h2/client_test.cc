@@ -45,6 +45,21 @@ BOOST_AUTO_TEST_CASE(capacity_is_what_the_origin_allows) {
   BOOST_TEST(rig.owner.session()->capacity() == 9u);
 }
 
+BOOST_AUTO_TEST_CASE(one_stream_is_opened_before_the_origin_has_said_how_many) {
+  H2ClientRig rig;
+  rig.start();
+  BOOST_TEST(rig.owner.session()->capacity() == 1u);
+  BOOST_TEST(!rig.owner.session()->settled());
+  BOOST_REQUIRE(rig.get() != nullptr);
+  BOOST_TEST(rig.find(h2::headers, 1) != nullptr);  // it waits for nothing
+  BOOST_TEST(rig.get() == nullptr);
+  const unsigned calls = rig.owner.capacity_calls;
+  rig.play(h2::frame(h2::settings, 0, 0, h2::setting(kMaxStreams, 3)));
+  BOOST_TEST(rig.owner.session()->settled());
+  BOOST_TEST(rig.owner.session()->capacity() == 2u);
+  BOOST_TEST(rig.owner.capacity_calls == calls + 1);
+}
+
 BOOST_AUTO_TEST_CASE(a_refused_stream_was_never_processed) {
   H2ClientRig rig;
   rig.greet();
@@ -241,9 +256,9 @@ BOOST_AUTO_TEST_CASE(an_origin_that_floods_is_left) {
 
 BOOST_AUTO_TEST_CASE(a_request_that_waits_for_room_can_be_cancelled) {
   H2ClientRig rig;
-  rig.start();
+  rig.greet();
   Recorder* a = rig.get("/a");
-  Recorder* b = rig.open();  // before the origin says that it takes one
+  Recorder* b = rig.open();  // before the origin says that it takes one from now on
   rig.play(h2::frame(h2::settings, 0, 0, h2::setting(kMaxStreams, 1)));
   b->send_head(Head::request(Method::get, "http", "a.test", "/b"), End::yes);
   rig.play({});

@@ -67,6 +67,90 @@ BOOST_AUTO_TEST_CASE(an_origin_that_turns_out_to_take_one_at_a_time) {
   BOOST_TEST(rig.pool.dialing() == 3u);
 }
 
+/// Until the origin has said how many it takes, it gets one request; the others wait for its word and not for more dials.
+BOOST_AUTO_TEST_CASE(one_request_goes_ahead_of_the_origins_settings) {
+  Rig rig;
+  for (int i = 0; i < 50; ++i) rig.ask();
+  rig.connector.succeed_unsettled();
+  BOOST_TEST(rig.session(0).active() == 1u);
+  BOOST_TEST(rig.pool.waiting() == 49u);
+  BOOST_TEST(rig.pool.dialing() == 0u);
+  for (int i = 0; i < 10; ++i) rig.ask();
+  BOOST_TEST(rig.pool.dialing() == 0u);
+  BOOST_TEST(rig.pool.expected_streams() == 100u);
+  rig.session(0).set_max(100);
+  BOOST_TEST(rig.pool.waiting() == 0u);
+  BOOST_TEST(rig.session(0).active() == 60u);
+  BOOST_TEST(rig.connector.started == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(an_origin_that_takes_few_gets_as_many_connections_as_are_needed) {
+  Rig rig;
+  for (int i = 0; i < 50; ++i) rig.ask();
+  rig.connector.succeed_unsettled().set_max(2);
+  BOOST_TEST(rig.pool.expected_streams() == 2u);
+  BOOST_TEST(rig.pool.dialing() == 24u);
+  for (int i = 0; i < 24; ++i) rig.connector.succeed_unsettled();
+  BOOST_TEST(rig.pool.waiting() == 24u);
+  BOOST_TEST(rig.pool.dialing() == 0u);
+  for (std::size_t i = 1; i < 25; ++i) rig.session(i).set_max(2);
+  BOOST_TEST(rig.pool.waiting() == 0u);
+  BOOST_TEST(rig.connector.started == 25u);
+  for (const PoolClient& c : rig.clients) BOOST_CHECK(c.stream != nullptr);
+}
+
+BOOST_AUTO_TEST_CASE(an_origin_that_takes_one_at_a_time_is_no_queue_of_dials) {
+  Rig rig;
+  for (int i = 0; i < 5; ++i) rig.ask();
+  rig.connector.succeed_unsettled().set_max(1);
+  BOOST_TEST(rig.pool.expected_streams() == 1u);
+  BOOST_TEST(rig.pool.dialing() == 4u);
+  for (int i = 0; i < 4; ++i) rig.connector.succeed_unsettled().set_max(1);
+  BOOST_TEST(rig.pool.waiting() == 0u);
+  BOOST_TEST(rig.connector.started == 5u);
+}
+
+/// An idle one of which nothing is known yet: the next request goes ahead, the one behind it waits.
+BOOST_AUTO_TEST_CASE(a_connection_whose_request_has_gone_before_it_was_settled) {
+  Rig rig;
+  rig.pool.cancel(rig.ask());
+  rig.connector.succeed_unsettled();
+  BOOST_TEST(rig.pool.idle() == 1u);
+  BOOST_TEST(rig.on(rig.ask(), 0));
+  PoolClient& behind = rig.ask();
+  BOOST_CHECK(behind.stream == nullptr);
+  BOOST_TEST(rig.connector.started == 1u);
+  rig.clients[1].finish(rig.worker);  // answered before SETTINGS came: no origin does it, and nothing hangs
+  BOOST_TEST(rig.on(behind, 0));
+  rig.session(0).set_max(10);
+  BOOST_TEST(rig.pool.expected_streams() == 10u);
+}
+
+BOOST_AUTO_TEST_CASE(an_origin_that_never_says_it_keeps_nobody_for_ever) {
+  PoolLimits l;
+  l.queue_timeout = std::chrono::milliseconds(30);
+  Rig rig(l);
+  for (int i = 0; i < 3; ++i) rig.ask();
+  rig.connector.succeed_unsettled();
+  BOOST_TEST(rig.on(rig.clients[0], 0));
+  BOOST_TEST(wait_for(rig.worker, [&] { return rig.clients[2].failed != Fault::none; }));
+  BOOST_CHECK(rig.clients[1].failed == Fault::queue_timeout);
+  BOOST_TEST(rig.connector.started == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(one_that_dies_before_it_has_said_it_is_dialled_again_for_the_rest) {
+  Rig rig;
+  for (int i = 0; i < 3; ++i) rig.ask();
+  rig.connector.succeed_unsettled().close(Fault::origin_timeout);
+  BOOST_CHECK(rig.clients[0].stream == nullptr);
+  BOOST_TEST(rig.pool.dialing() == 1u);
+  rig.connector.succeed_unsettled();
+  BOOST_TEST(rig.pool.dialing() == 0u);
+  rig.session(1).set_max(100);
+  BOOST_TEST(rig.pool.waiting() == 0u);
+  BOOST_TEST(rig.connector.started == 2u);
+}
+
 BOOST_AUTO_TEST_CASE(the_connection_in_use_is_filled_before_another_is) {
   Rig rig;
   for (int i = 0; i < 12; ++i) rig.ask();
