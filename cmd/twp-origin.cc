@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "certs/authority.h"
+#include "cmd/cli_congestion.h"
 #include "cmd/cli_ready.h"
 #include "cmd/cli_program.h"
 #include "cmd/cli_version.h"
@@ -27,7 +28,7 @@ constexpr const char* kFooter = R"(Pages:
   /close, /reset    the connection is closed after the response; the stream (HTTP/1.1: connection) is reset in the middle of it
   /twp.Echo/Unary, /ServerStream, /ClientStream, /BidiStream, /grpc.health.v1.Health/Check   gRPC (application/grpc)
 
-Every page is there over HTTP/1.1 and HTTP/2: by ALPN at https, by the first octets at http.
+Every page is there over HTTP/1.1 and HTTP/2: by ALPN at https, by the first octets at http. --http leaves one of them.
 
 Examples:
   twp-origin --listen http://127.0.0.1:8080
@@ -39,6 +40,7 @@ Exit status: 0 success, 1 failure, 2 bad usage or configuration.)";
 struct Arguments {
   std::vector<std::string> listen{"http://127.0.0.1:8080"};
   std::string cert, key, ca, drain = "30s";
+  std::string http = "auto";
   int ready_fd = -1;
   bool print_listen = false;
   twp::origin::ServerOptions server;
@@ -56,6 +58,7 @@ void add_options(CLI::App& app, Arguments& a) {
   app.add_option("--ca", a.ca, "Directory of a CA that signs a certificate for the listening hosts (made when there is none)")
       ->type_name("DIR")
       ->excludes(cert);
+  app.add_option("--http", a.http, "Versions of HTTP to speak: h1, h2 or auto, which is both")->type_name("NAME")->capture_default_str();
   app.add_option("--threads,--workers", a.server.threads, "Threads, each with its own listeners")->check(CLI::Range(1, 1024))->capture_default_str();
   app.add_option("--congestion", a.server.congestion, "TCP congestion control: reno, cubic, bbr ... (default: the system's)")->type_name("NAME");
   app.add_option("--drain-timeout", a.drain, "How long requests in flight may take after SIGTERM")->type_name("TIME")->capture_default_str();
@@ -68,6 +71,11 @@ twp::Result<void> prepare(Arguments& a) {
   const auto drain = twp::load::parse_duration(a.drain);
   if (!drain) return twp::fail(twp::Fault::bad_config, "--drain-timeout '" + a.drain + "': write a time such as 30s");
   a.server.drain_timeout = *drain;
+  if (std::string wrong = twp::cli::congestion_problem(a.server.congestion); !wrong.empty())
+    return twp::fail(twp::Fault::bad_config, "--congestion: " + wrong);
+  if (a.http != "auto" && a.http != "h1" && a.http != "h2")
+    return twp::fail(twp::Fault::bad_config, "--http '" + a.http + "': expected one of h1, h2, auto");
+  a.server.versions = {a.http != "h2", a.http != "h1"};
   bool encrypted = false;
   for (const std::string& text : a.listen) {
     auto url = twp::config::parse_listen_url(text);

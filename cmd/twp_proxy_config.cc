@@ -1,7 +1,6 @@
 #include "cmd/twp_proxy_config.h"
 
 #include <sched.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,9 +8,9 @@
 #include <thread>
 
 #include "certs/authority.h"
-#include "certs/file.h"
 #include "certs/name.h"
 #include "certs/pem.h"
+#include "cmd/cli_congestion.h"
 #include "cmd/cli_identity.h"
 #include "config/load.h"
 #include "config/url.h"
@@ -94,32 +93,10 @@ void check_identity(std::vector<config::Problem>& out, const std::string& table,
   else if (auto both = TlsIdentity::load(cert, key); !both) out.push_back({table + ".key", both.error().what});
 }
 
-std::string contents(const char* file) {
-  std::string text = certs::read_file(file).value_or("");
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return " " + text + " ";
-}
-
-/// No socket is opened for it: the kernel lists what it has, and loads more for root only.
-void check_congestion(std::vector<config::Problem>& out, const std::string& name) {
-  if (name.empty()) return;
-  const bool root = ::geteuid() == 0;
-  const std::string file = std::string("/proc/sys/net/ipv4/tcp_") + (root ? "available" : "allowed") + "_congestion_control";
-  const std::string known = contents(file.c_str());
-  if (known.size() <= 2 || known.find(" " + name + " ") != std::string::npos) return;
-  utsname kernel{};
-  if (root && ::uname(&kernel) == 0) {
-    const std::string modules = contents(("/lib/modules/" + std::string(kernel.release) + "/modules.dep").c_str());
-    if (modules.find("/tcp_" + name + ".ko") != std::string::npos) return;
-  }
-  out.push_back({"tcp.congestion", "unknown congestion control '" + name + "' (this kernel " + (root ? "has" : "allows") + ":" +
-                                       known.substr(0, known.size() - 1) + ")"});
-}
-
 /// What only OpenSSL and the kernel can say about a configuration.
 std::vector<config::Problem> machine_problems(const config::Config& c) {
   std::vector<config::Problem> out;
-  check_congestion(out, c.tcp.congestion);
+  if (std::string wrong = congestion_problem(c.tcp.congestion); !wrong.empty()) out.push_back({"tcp.congestion", std::move(wrong)});
   for (std::size_t i = 0; i < c.clusters.size(); ++i) {
     const std::string table = "cluster[" + std::to_string(i) + "]";
     check_bundle(out, table + ".ca", c.clusters[i].ca);

@@ -7,7 +7,6 @@
 #include "event/worker.h"
 #include "net/listener.h"
 #include "origin/site.h"
-#include "proxy/front.h"
 
 namespace twp::origin {
 namespace {
@@ -71,7 +70,7 @@ Result<void> Server::open_shard(const ServerOptions& options, const TlsTicketKey
     tls.identities = options.identities;
     tls.ticket_keys = tickets;
     tls.key_log_file = options.key_log_file;
-    tls.alpn = server_alpn(true);
+    tls.alpn = server_alpn(options.versions);
     auto context = TlsContext::server(tls);
     if (!context) return std::unexpected(context.error());
     shard->tls = std::move(*context);
@@ -80,6 +79,7 @@ Result<void> Server::open_shard(const ServerOptions& options, const TlsTicketKey
     FrontOptions front;
     // The first worker picks the port where the person left it open; the others share it.
     front.at = i < addresses_.size() ? addresses_[i] : config::listen_address(options.listen[i]);
+    front.versions = options.versions;
     front.listen.tcp.congestion = options.congestion;
     TlsContext* tls = options.listen[i].encrypted() ? shard->tls.get() : nullptr;
     auto opened = Front::open(shard->worker, front, tls, shard->site, shard->limits);

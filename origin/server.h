@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "config/url.h"
 #include "net/address.h"
+#include "proxy/front.h"
 #include "tls/tls_context.h"
 
 namespace twp::origin {
@@ -17,6 +18,7 @@ struct ServerOptions {
   std::vector<config::Url> listen;                              ///< at least one
   std::vector<std::shared_ptr<const TlsIdentity>> identities;   ///< needed when one of `listen` is https
   unsigned threads = 1;                                         ///< workers, each with its own listeners
+  HttpVersions versions;                                        ///< of HTTP that every listener speaks
   std::string congestion;                                       ///< TCP_CONGESTION; empty: the system's
   Duration drain_timeout = std::chrono::seconds(30);
   std::string key_log_file;                                     ///< TLS secrets, NSS format; empty: none

@@ -26,7 +26,8 @@ struct Tls {                                 // [listener.tls]
 struct Listener {                            // [[listener]]
   std::string url;                           ///< http://host:port or https://host:port
   std::optional<Tls> tls;
-  bool http2 = true;                         ///< take HTTP/2 too: by ALPN, on cleartext by its preface
+  bool http1 = true;                         ///< take HTTP/1
+  bool http2 = true;                         ///< take HTTP/2: by ALPN, on cleartext by its preface
 
   friend bool operator==(const Listener&, const Listener&) = default;
 };

@@ -72,6 +72,7 @@ template <class V>
 void keys(V& v, Listener& l) {
   namespace k = keys_detail;
   v.value(k::required(k::text("url")), l.url);
+  v.value(k::boolean("http1"), l.http1);
   v.value(k::boolean("http2"), l.http2);
   v.optional_table("tls", l.tls);
 }

@@ -113,6 +113,7 @@ class Checker {
         continue;
       }
       if (url->scheme == Scheme::h3) wrong(path + ".url", quoted(l.url) + ": expected http://host:port or https://host:port");
+      if (!l.http1 && !l.http2) wrong(path + ".http2", "http1 and http2 are both false: the listener would speak nothing");
       const std::string at = listen_address(*url).text();
       if (url->port != 0 && !seen.insert(at).second) wrong(path + ".url", "another listener has " + at + " already");
       if (url->scheme == Scheme::http && l.tls) wrong(path + ".tls", "TLS settings on a listener without TLS (expected an https URL)");

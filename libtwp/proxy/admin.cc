@@ -40,7 +40,7 @@ class AdminImpl final : public Admin, Acceptor {
     // A monitor asks and goes; who only holds connections open must not keep it out.
     limits_.keep_alive_timeout = std::chrono::seconds(5);
     limits_.head_timeout = std::chrono::seconds(5);
-    options.http2 = false;  // nothing that scrapes metrics asks for it
+    options.versions.http2 = false;  // nothing that scrapes metrics asks for it
     auto front = Front::open(worker_, options, nullptr, *this, limits_);
     if (!front) return std::unexpected(front.error());
     front_ = std::move(*front);

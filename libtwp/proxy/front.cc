@@ -26,7 +26,7 @@ class FrontImpl final : public Front, ListenHandler {
   FrontImpl(Worker& worker, const FrontOptions& options, TlsContext* tls, Acceptor& acceptor,
             const HttpLimits& limits) noexcept
       : worker_(worker), acceptor_(acceptor), limits_(limits), handshake_timeout_(options.handshake_timeout),
-        max_connections_(options.max_connections), limit_name_(options.limit_name), tls_(tls), http2_(options.http2) {}
+        max_connections_(options.max_connections), limit_name_(options.limit_name), tls_(tls), versions_(options.versions) {}
   ~FrontImpl() override {
     listener_.reset();
     while (!connections_.empty()) delete &connections_.front();
@@ -42,7 +42,7 @@ class FrontImpl final : public Front, ListenHandler {
 
   const Address& address() const noexcept override { return address_; }
   void set_tls(TlsContext* tls) noexcept override { tls_ = tls; }
-  void set_http2(bool on) noexcept override { http2_ = on; }
+  void set_versions(HttpVersions versions) noexcept override { versions_ = versions; }
   void drain() noexcept override;
   void close() noexcept override;
   std::size_t connections() const noexcept override { return stats_.open; }
@@ -56,13 +56,14 @@ class FrontImpl final : public Front, ListenHandler {
     Connection(FrontImpl& front, TlsContext* tls) noexcept : front_(front), tls_(tls) {}
 
     void start(std::unique_ptr<Transport> transport) noexcept {
-      if (tls_ == nullptr && front_.http2_) {
+      const HttpVersions versions = front_.versions_;
+      if (tls_ == nullptr && versions.http1 && versions.http2) {
         sniffer_ = std::make_unique<Sniffer>(front_.worker_, std::move(transport), *this,
                                              SniffTimes{front_.limits_.keep_alive_timeout, front_.limits_.head_timeout});
         return;
       }
       if (tls_ == nullptr) {
-        serve(std::move(transport), false, {});
+        serve(std::move(transport), versions.http2, {});
         return;
       }
       transport_ = make_tls_server(front_.worker_, std::move(transport), *tls_, front_.handshake_timeout_);
@@ -87,7 +88,9 @@ class FrontImpl final : public Front, ListenHandler {
    private:
     // TransportHandler: only while there is no session
     void on_open(Transport& t) noexcept override {
-      const bool http2 = t.peer().alpn == "h2";  // before the move
+      const std::string& alpn = t.peer().alpn;
+      // Who sends no ALPN speaks HTTP/1, or is told by HTTP/2 that nobody does here (RFC 9113 §3.2).
+      const bool http2 = alpn == "h2" || (alpn.empty() && !front_.versions_.http1);  // before the move
       serve(std::move(transport_), http2, {});
     }
     void on_ready(Transport&, bool, bool) noexcept override {}
@@ -140,7 +143,7 @@ class FrontImpl final : public Front, ListenHandler {
   const std::size_t max_connections_;
   const std::string_view limit_name_;
   TlsContext* tls_;
-  bool http2_;
+  HttpVersions versions_;
   Address address_;
   std::unique_ptr<Listener> listener_;
   IList<Connection> connections_;
@@ -193,11 +196,13 @@ bool FrontImpl::uses(const TlsContext& tls) const noexcept {
 
 }  // namespace
 
-std::vector<std::string> server_alpn(bool http2) {
+std::vector<std::string> server_alpn(HttpVersions versions) {
   std::vector<std::string> out;
-  if (http2) out.emplace_back("h2");
-  out.emplace_back("http/1.1");
-  out.emplace_back("http/1.0");
+  if (versions.http2) out.emplace_back("h2");
+  if (versions.http1) {
+    out.emplace_back("http/1.1");
+    out.emplace_back("http/1.0");
+  }
   return out;
 }
 

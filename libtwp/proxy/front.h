@@ -17,11 +17,17 @@
 
 namespace twp {
 
+/// The versions of HTTP that a listener speaks; at least one.
+struct HttpVersions {
+  bool http1 = true;
+  bool http2 = true;
+};
+
 struct FrontOptions {
   Address at;
   ListenOptions listen;
   Duration handshake_timeout = std::chrono::seconds(10);
-  bool http2 = true;                ///< cleartext: look for the preface of HTTP/2; over TLS the context's ALPN decides
+  HttpVersions versions;            ///< of cleartext; over TLS the context's ALPN decides, and for who sends none this
   std::size_t max_connections = 0;  ///< on this worker; 0: no limit of our own
   std::string_view limit_name = "limits.max_connections";  ///< what a refusal's log line calls that limit; static text
 };
@@ -35,11 +41,12 @@ struct FrontStats {
 };
 
 /// What a TLS listener offers by ALPN, in its order of preference. An HTTP/1.0 client has an id of its own (RFC 7301 §6).
-std::vector<std::string> server_alpn(bool http2);
+std::vector<std::string> server_alpn(HttpVersions versions);
 
 /// Accepts connections, handshakes TLS, makes the right server session for each and hands its streams to the
 /// Acceptor. Owns its sessions. Over TLS the protocol is the one that ALPN chose; in cleartext it is told from the first
-/// octets, so that HTTP/1 and HTTP/2 with prior knowledge (RFC 9113 §3.3) share a port.
+/// octets, so that HTTP/1 and HTTP/2 with prior knowledge (RFC 9113 §3.3) share a port. There, what is no HTTP/2 is HTTP/1
+/// and refused in its words; a front of HTTP/2 alone takes it for a broken preface.
 class Front {
  public:
   /// `tls` null: cleartext. `acceptor`, `limits` and `*tls` outlive the front.
@@ -51,8 +58,8 @@ class Front {
   /// New connections use this context from now on (certificate reload); the old one must live until sessions
   /// made with it are gone.
   virtual void set_tls(TlsContext* tls) noexcept = 0;
-  /// The same for FrontOptions::http2.
-  virtual void set_http2(bool on) noexcept = 0;
+  /// The same for FrontOptions::versions.
+  virtual void set_versions(HttpVersions versions) noexcept = 0;
   /// Stops accepting, lets sessions finish what is in flight, closes idle ones.
   virtual void drain() noexcept = 0;
   /// Ends every session now.

@@ -47,6 +47,8 @@ ResolverOptions resolver_options(const config::Dns& dns) {
   return out;
 }
 
+HttpVersions versions_of(const config::Listener& l) noexcept { return {l.http1, l.http2}; }
+
 /// This worker's part of the process's limit.
 std::size_t connections_per_worker(const config::Config& c) noexcept {
   if (c.limits.max_connections == 0) return 0;
@@ -70,7 +72,7 @@ class ShardImpl final : public Shard, Acceptor, Connector, GenerationOwner, Time
  private:
   struct Listening {
     std::string url;
-    bool http2 = true;
+    HttpVersions versions;
     std::unique_ptr<TlsContext> tls;
     std::unique_ptr<Front> front;
   };
@@ -141,7 +143,7 @@ Result<std::unique_ptr<TlsContext>> ShardImpl::server_tls(const Snapshot& snapsh
   options.ciphersuites = settings.ciphersuites;
   options.groups = settings.groups;
   options.key_log_file = snapshot.config().key_log;
-  options.alpn = server_alpn(snapshot.config().listeners[listener].http2);
+  options.alpn = server_alpn(versions_of(snapshot.config().listeners[listener]));
   options.ticket_keys = snapshot.secrets().ticket_keys;
   return TlsContext::server(options);
 }
@@ -166,7 +168,7 @@ Result<std::vector<ShardImpl::Listening>> ShardImpl::open_listeners(const Snapsh
   for (std::size_t i = 0; i < c.listeners.size(); ++i) {
     Listening l;
     l.url = c.listeners[i].url;
-    l.http2 = c.listeners[i].http2;
+    l.versions = versions_of(c.listeners[i]);
     auto tls = server_tls(snapshot, i);
     if (!tls) return std::unexpected(tls.error());
     l.tls = std::move(*tls);
@@ -177,7 +179,7 @@ Result<std::vector<ShardImpl::Listening>> ShardImpl::open_listeners(const Snapsh
       options.listen.tcp.congestion = c.tcp.congestion;
       options.handshake_timeout = c.timeouts.tls_handshake;
       options.max_connections = connections_per_worker(c);
-      options.http2 = l.http2;
+      options.versions = l.versions;
       auto front = Front::open(worker_, options, l.tls.get(), *this, limits_);
       if (!front) return std::unexpected(front.error());
       l.front = std::move(*front);
@@ -193,7 +195,7 @@ void ShardImpl::take_listeners(std::vector<Listening> next) {
     const auto kept = std::ranges::find(listening_, l.url, &Listening::url);
     l.front = std::move(kept->front);
     l.front->set_tls(l.tls.get());
-    l.front->set_http2(l.http2);
+    l.front->set_versions(l.versions);
     if (kept->tls != nullptr) old_tls_.push_back(std::move(kept->tls));
     listening_.erase(kept);
   }

@@ -257,6 +257,24 @@ class Program(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr),
                          (1, f"twp-origin: cannot listen on 127.0.0.1:{first.port}: Address already in use\n"))
 
+    def test_values_that_there_are_not(self):
+        done = self.run_origin("--congestion", "foo")
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, r"^twp-origin: --congestion: unknown congestion control 'foo' \(this kernel (has|allows): [a-z _]*reno[a-z _]*\)\n$")
+        done = self.run_origin("--http", "h3")
+        self.assertEqual((done.returncode, done.stderr), (2, "twp-origin: --http 'h3': expected one of h1, h2, auto\n"))
+
+    def test_one_version_of_http(self):
+        with Origin("--http", "h1") as origin, socket.create_connection(("127.0.0.1", origin.port), tools.DEADLINE) as sock:
+            sock.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+            self.assertTrue(tools.read_all(sock)[0].startswith(b"HTTP/1.1 505 "))
+        with Origin("--http", "h2") as origin, socket.create_connection(("127.0.0.1", origin.port), tools.DEADLINE) as sock:
+            sock.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            answer, reset = tools.read_all(sock)
+            self.assertFalse(reset)
+            # SETTINGS first, GOAWAY with PROTOCOL_ERROR last.
+            self.assertEqual((answer[3:9], answer[-17:-8], answer[-4:]), (b"\4\0\0\0\0\0", b"\0\0\x08\7\0\0\0\0\0", b"\0\0\0\1"))
+
     def test_tls_by_ca(self):
         with tempfile.TemporaryDirectory() as folder:
             with Origin("--ca", folder + "/ca", listen=("http://127.0.0.1:0", "https://127.0.0.1:0")) as origin:

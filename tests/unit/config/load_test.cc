@@ -102,6 +102,8 @@ const std::vector<Row> kRows = {
                  {"11:7: listener[2].url: another listener has 127.0.0.1:80 already"}),
       after_base("[[listener]]\nurl = 'ftp://x'\n",
                  {"9:7: listener[1].url: 'ftp://x': unknown scheme 'ftp' (expected http, https, h2c or h3)"}),
+      after_base("[[listener]]\nurl = 'http://127.0.0.1:0'\nhttp1 = false\nhttp2 = false\n",
+                 {"11:9: listener[1].http2: http1 and http2 are both false: the listener would speak nothing"}),
       after_base("[[listener]]\nurl = 'https://127.0.0.1:0'\n",
                  {"8:1: listener[1].tls: an https listener needs a certificate: tls.cert and tls.key, or tls.ca"}),
       after_base("[[listener]]\nurl = 'http://127.0.0.1:0'\ntls = {}\n",
@@ -151,12 +153,13 @@ Config everything() {
   c.limits.min_body_rate = 0;
   c.tcp = {"reno", 1};
   c.dns = {"127.0.0.1:5353,[::1]:53", 1500ms, 9};
+  c.listeners.back().http2 = false;
   c.listeners.push_back({"https://127.0.0.1:0", Tls{}});
   c.listeners.back().tls->cert = {"/dev/null", "/dev/zero"};
   c.listeners.back().tls->key = {"/dev/null", "/dev/zero"};
   c.listeners.back().tls->client_ca = "/dev/null";
   c.listeners.back().tls->min_version = "1.3";
-  c.listeners.back().http2 = false;
+  c.listeners.back().http1 = false;
   c.clusters.push_back({});
   Cluster& k = c.clusters.back();
   k.name = "quote\" back\\slash \x01 \xc3\xa9";

@@ -8,6 +8,7 @@
 #include "support/memory_transport.h"
 #include "support/recorder.h"
 #include "support/test_pki.h"
+#include "tls/tls_transport.h"
 
 using namespace twp;
 using namespace twp::test;
@@ -16,7 +17,7 @@ namespace {
 
 /// An origin that offers `alpn` (over TLS; none: no TLS), and one dial to it.
 struct Rig final : DialHandler {
-  explicit Rig(const std::vector<std::string>& alpn, bool http2 = true) {
+  explicit Rig(const std::vector<std::string>& alpn, HttpVersions versions = {}) {
     set_log_level(LogLevel::error);
     if (!alpn.empty()) {
       TlsServerOptions o;
@@ -28,7 +29,7 @@ struct Rig final : DialHandler {
     }
     FrontOptions at;
     at.at = *Address::parse("127.0.0.1", 0);
-    at.http2 = http2;
+    at.versions = versions;
     front = *Front::open(worker, at, server_tls.get(), origin, limits);
     origin.setup = [](Recorder& r) { r.on_end = [](Recorder& s) { s.respond(200, "hello"); }; };
   }
@@ -88,6 +89,7 @@ struct Rig final : DialHandler {
 using Alpn = std::vector<std::string>;
 const Alpn kClear, kNone{"none"}, kOld{"http/1.1"}, kNew{"h2"}, kBoth{"h2", "http/1.1"},
     kBothOldFirst{"http/1.1", "h2"};
+constexpr HttpVersions kOnly1{true, false}, kOnly2{false, true};
 
 }  // namespace
 
@@ -140,12 +142,43 @@ BOOST_AUTO_TEST_SUITE_END()
 BOOST_AUTO_TEST_SUITE(front)
 
 BOOST_AUTO_TEST_CASE(a_listener_without_http2_takes_none) {
-  Rig rig(kClear, false);
+  Rig rig(kClear, kOnly1);
   RawPeer client(TcpTransport::connect(rig.worker, rig.front->address(), {}));
   client.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
   BOOST_TEST(run_until(rig.worker, [&] { return client.over(); }));
   BOOST_TEST(client.got().starts_with("HTTP/1.1 505 "), client.got());
-  BOOST_TEST(Rig(kClear, false).dial("h1") == "h1");
+  BOOST_TEST(Rig(kClear, kOnly1).dial("h1") == "h1");
+}
+
+/// Nothing but the preface will do: no octet of HTTP/1 is sent to who may speak anything (RFC 9113 §3.4).
+BOOST_AUTO_TEST_CASE(a_listener_without_http1_takes_none) {
+  for (const char* text : {"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "INVALID CONNECTION PREFACE\r\n\r\n", "PRI * HTTP/1.1\r\n\r\n"}) {
+    Rig rig(kClear, kOnly2);
+    RawPeer client(TcpTransport::connect(rig.worker, rig.front->address(), {}));
+    client.send(text);
+    BOOST_TEST(run_until(rig.worker, [&] { return client.over(); }));
+    BOOST_TEST(!client.got().starts_with("HTTP/"));
+    BOOST_TEST(client.got().find(std::string("\x07\x00\x00\x00\x00\x00", 6)) != std::string::npos);  // GOAWAY
+    BOOST_TEST(rig.origin.streams.empty());
+  }
+  BOOST_TEST(Rig(kClear, kOnly2).dial("h2") == "h2");
+  BOOST_TEST(Rig(kNew, kOnly2).dial("auto") == "h2");
+  BOOST_TEST((server_alpn(kOnly2) == Alpn{"h2"}));
+}
+
+/// Over TLS without ALPN: HTTP/1 where there is any, else HTTP/2 by prior knowledge.
+BOOST_AUTO_TEST_CASE(without_alpn_a_listener_of_http2_alone_speaks_that) {
+  for (const bool alone : {true, false}) {
+    Rig rig(kNone, alone ? kOnly2 : HttpVersions{});
+    TlsClientOptions o;
+    o.ca_file = test_pki().ca;
+    rig.client_tls = *TlsContext::client(o);
+    RawPeer client(make_tls_client(rig.worker, TcpTransport::connect(rig.worker, rig.front->address(), {}), *rig.client_tls,
+                                   "127.0.0.1", "127.0.0.1", "127.0.0.1"));
+    client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    BOOST_TEST(run_until(rig.worker, [&] { return client.over(); }));
+    BOOST_TEST(client.got().starts_with("HTTP/1.1 200 ") != alone);
+  }
 }
 
 /// What begins as HTTP/2 and does not go on as HTTP/2 is answered in its words: SETTINGS, GOAWAY, the end.
@@ -201,8 +234,8 @@ BOOST_AUTO_TEST_CASE(a_connection_that_waits_holds_no_block) {
 }
 
 BOOST_AUTO_TEST_CASE(what_is_offered_by_alpn) {
-  BOOST_TEST(server_alpn(true) == (Alpn{"h2", "http/1.1", "http/1.0"}), boost::test_tools::per_element());
-  BOOST_TEST(server_alpn(false) == (Alpn{"http/1.1", "http/1.0"}), boost::test_tools::per_element());
+  BOOST_TEST(server_alpn({}) == (Alpn{"h2", "http/1.1", "http/1.0"}), boost::test_tools::per_element());
+  BOOST_TEST(server_alpn(kOnly1) == (Alpn{"http/1.1", "http/1.0"}), boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
