@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -68,6 +69,8 @@ class Session {
       if (!plan_.csv_file.empty())
         if (auto ok = append_csv(plan_.csv_file, {make_row(plan_, steps_.back())}); !ok) return std::unexpected(ok.error());
       std::fputs(warnings(plan_, steps_.back()).c_str(), stderr);
+      if (const std::string limit = limit_warning(steps_.back()); !limit.empty() && !std::exchange(limit_told_, true))
+        std::fputs(limit.c_str(), stderr);
       if (interrupt.seen()) break;
     }
     print(ramp_ ? ramp_summary(plan_, steps_) : details(plan_, steps_.back()));
@@ -87,6 +90,7 @@ class Session {
   FILE* const table_;
   const bool live_;
   std::vector<Step> steps_;
+  bool limit_told_ = false;  // it would be the same for every step that follows
 };
 
 int run(int argc, char** argv) {

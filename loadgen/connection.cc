@@ -13,7 +13,7 @@ constexpr Duration kMaxBackoff = std::chrono::seconds(1);
 
 }  // namespace
 
-Connection::Connection(Driver& driver, unsigned lanes) : driver_(driver) {
+Connection::Connection(Driver& driver, unsigned lanes) : driver_(driver), usable_lanes_(lanes) {
   for (unsigned i = 0; i < lanes; ++i) {
     switch (driver.plan().workload) {
       case Workload::ws: lanes_.push_back(std::make_unique<WsLane>(driver, *this)); break;
@@ -43,6 +43,8 @@ void Connection::on_dialed(Dial&, std::unique_ptr<Session> session) noexcept {
   driver_.worker().retire(std::move(dial_));
   session_ = std::move(session);
   open_lanes_ = 0;
+  settled_ = false;
+  usable_lanes_ = static_cast<unsigned>(lanes_.size());
   if (driver_.stopping()) return;
   if (!lanes_.front()->needs_handshake()) opened();
   for (auto& lane : lanes_) wait(*lane);
@@ -51,7 +53,7 @@ void Connection::on_dialed(Dial&, std::unique_ptr<Session> session) noexcept {
 
 void Connection::lane_opened() noexcept {
   failures_ = 0;
-  if (++open_lanes_ == lanes_.size()) opened();
+  if (++open_lanes_ == usable_lanes_) opened();
 }
 
 void Connection::lane_refused(Lane& lane) noexcept {
@@ -88,7 +90,17 @@ void Connection::on_dial_failed(Dial&, Fault why, const std::string& detail) noe
   try_later();
 }
 
-void Connection::on_capacity(Session&) noexcept {
+/// HTTP/2: the server's SETTINGS say how many requests it takes at a time. The lanes above that wait for ever.
+void Connection::look_at_limit(const Session& session) noexcept {
+  if (!session.settled() || std::exchange(settled_, true)) return;
+  const unsigned most = session.capacity() + session.active();
+  if (most == 0 || most >= lanes_.size()) return;
+  usable_lanes_ = most;
+  driver_.note_allowed(most);
+}
+
+void Connection::on_capacity(Session& session) noexcept {
+  look_at_limit(session);
   // A lane whose handshake was refused waits for the timer: asking again at once would only hammer.
   if (!armed()) go_on();
 }

@@ -18,15 +18,6 @@
 
 namespace twp::load {
 
-/// A step's requests in flight, dealt out to its connections.
-struct Spread {
-  unsigned lanes = 1;        ///< of all connections together, at least one each
-  unsigned connections = 1;
-  /// Lanes of connection `i`, 0..connections-1.
-  unsigned of(unsigned i) const noexcept { return lanes / connections + (i < lanes % connections ? 1 : 0); }
-  unsigned most() const noexcept { return of(0); }
-};
-
 /// What all drivers of a step share, read only.
 struct Load {
   const Plan* plan = nullptr;
@@ -80,6 +71,7 @@ class Connection final : SessionOwner, DialHandler, Timer {
   void on_session_gone(Session&, Fault why) noexcept override;
   void on_timer() noexcept override;
   void opened() noexcept;
+  void look_at_limit(const Session& session) noexcept;
   void go_on() noexcept;
   void try_later() noexcept;
 
@@ -91,6 +83,8 @@ class Connection final : SessionOwner, DialHandler, Timer {
   Instant dial_began_ = 0;
   unsigned failures_ = 0;    // dials or empty connections in a row
   unsigned open_lanes_ = 0;  // of this session
+  unsigned usable_lanes_;    // of this session: as many as the server takes requests
+  bool settled_ = false;   // the session's limit has been looked at
   bool answered_ = false;  // this connection has answered a request
   bool broken_ = false;    // a request of this connection failed with it
   bool counted_ = false;   // this object has been open once
@@ -155,6 +149,8 @@ class Driver final : PollHandler, Timer {
     return *load_.expected_hash == hash;
   }
   void note_early() noexcept { ++counters_.early; }
+  /// A connection with more lanes takes only so many requests at a time.
+  void note_allowed(unsigned streams) noexcept { counters_.note_allowed(streams); }
 
  private:
   explicit Driver(Load load);

@@ -1,5 +1,6 @@
 #include "loadgen/report.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "loadgen/units.h"
@@ -97,6 +98,18 @@ std::string ramp_summary(const Plan& plan, const std::vector<Step>& steps) {
   if (top != nullptr)
     out += "peak: " + show_count(static_cast<std::uint64_t>(top->rps() + 0.5)) + " req/s at c=" + std::to_string(top->concurrency) + "\n";
   return out;
+}
+
+std::string limit_warning(const Step& s) {
+  const unsigned most = s.counters.allowed_streams;
+  if (most == 0) return {};
+  const Spread spread{s.concurrency, s.connections};
+  unsigned in_flight = 0;
+  for (unsigned i = 0; i < s.connections; ++i) in_flight += std::min(spread.of(i), most);
+  return "warning: the server takes " + std::to_string(most) + (most == 1 ? " request" : " requests") +
+         " at a time on a connection (SETTINGS_MAX_CONCURRENT_STREAMS) and " + std::to_string(spread.most()) +
+         " were to be: at most " + std::to_string(in_flight) + " of " + std::to_string(s.concurrency) +
+         " were in flight (-m " + std::to_string(most) + " opens enough connections)\n";
 }
 
 std::string warnings(const Plan&, const Step& s) {

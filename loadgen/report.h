@@ -22,5 +22,7 @@ std::string details(const Plan& plan, const Step& step);
 std::string ramp_summary(const Plan& plan, const std::vector<Step>& steps);
 /// Things that make the numbers doubtful, one line each: the generator's own CPU, a process that ended.
 std::string warnings(const Plan& plan, const Step& step);
+/// The server takes fewer requests at a time on a connection than were to be there; one line, empty when it does not.
+std::string limit_warning(const Step& step);
 
 }  // namespace twp::load

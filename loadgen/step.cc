@@ -24,6 +24,7 @@ void Counters::merge(const Counters& o) {
   unfinished += o.unfinished;
   early += o.early;
   connect_retries += o.connect_retries;
+  note_allowed(o.allowed_streams);
   for (std::size_t i = 0; i < failures.size(); ++i) failures[i] += o.failures[i];
   if (first_error.empty()) first_error = o.first_error;
 }

@@ -14,6 +14,15 @@
 
 namespace twp::load {
 
+/// A step's requests in flight, dealt out to its connections.
+struct Spread {
+  unsigned lanes = 1;        ///< of all connections together, at least one each
+  unsigned connections = 1;
+  /// Lanes of connection `i`, 0..connections-1.
+  unsigned of(unsigned i) const noexcept { return lanes / connections + (i < lanes % connections ? 1 : 0); }
+  unsigned most() const noexcept { return of(0); }
+};
+
 /// Why a request counts as an error.
 enum class Failure : std::uint8_t {
   status, length, body,
@@ -37,10 +46,14 @@ struct Counters {
   std::uint64_t unfinished = 0; ///< open loop: due in the window and without an answer at its end
   std::uint64_t early = 0;      ///< final heads that came before the upload was complete
   std::uint64_t connect_retries = 0;  ///< failed dials, whole run
+  unsigned allowed_streams = 0;       ///< fewest that the server takes at a time on a connection, when more were to be; else 0
   std::array<std::uint64_t, static_cast<std::size_t>(Failure::count_)> failures{};
   std::string first_error;      ///< what the first error was, for the person
 
   std::uint64_t errors() const noexcept;
+  void note_allowed(unsigned streams) noexcept {
+    if (streams != 0 && (allowed_streams == 0 || streams < allowed_streams)) allowed_streams = streams;
+  }
   void fail(Failure f) noexcept { ++failures[static_cast<std::size_t>(f)]; }
   void merge(const Counters& other);
 };

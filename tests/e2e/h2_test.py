@@ -364,6 +364,19 @@ class Loadgen(Rig):
         out, _ = self.measured(on_end=lambda call: call.answer(200, b"x" * 1000))
         self.assertEqual((out["errors"], out["connections"]), (0, 2))
 
+    def test_a_server_that_takes_fewer_streams_than_asked_for_is_said_once(self):
+        for workload in ("get", "ws"):
+            with self.subTest(workload), tools.Origin() as origin:
+                proxy = proxy_to("h1c", origin.port, self.tls, "--set", "limits.h2_max_streams=3")
+                self.addCleanup(proxy.close)
+                more = ("--workload", "ws") if workload == "ws" else ()
+                done = tools.loadgen("ramp", f"h2c://127.0.0.1:{proxy.http}/{'ws' if more else ''}", "--concurrency", "3,20,30", "-m", "10",
+                                     "--duration", "300ms", "--warmup", "0s", *more)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                warnings = [line for line in done.stderr.splitlines() if "SETTINGS" in line]
+                self.assertEqual(warnings, ["warning: the server takes 3 requests at a time on a connection (SETTINGS_MAX_CONCURRENT_STREAMS) "
+                                            "and 10 were to be: at most 6 of 20 were in flight (-m 3 opens enough connections)"])
+
     def test_refused_streams(self):
         def handle(call):
             if call.stream % 4 == 3:

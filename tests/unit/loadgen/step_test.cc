@@ -11,6 +11,8 @@
 #include <sstream>
 #include <string>
 
+#include "loadgen/report.h"
+
 using namespace twp;
 using namespace twp::load;
 
@@ -271,6 +273,23 @@ BOOST_AUTO_TEST_CASE(a_process_that_is_not_there) {
   BOOST_TEST(s.error().what.find("no such process") != std::string::npos);
   BOOST_TEST(own_cpu_ns() > 0u);
   BOOST_TEST(tree_usage(::getpid()).processes >= 1u);
+}
+
+/// 10 requests on 3 connections are 4, 3 and 3; a server that takes 3 lets 9 be in flight.
+BOOST_AUTO_TEST_CASE(a_server_that_takes_fewer_streams_is_named_with_both_numbers) {
+  Step s = sample_step();
+  s.concurrency = 10;
+  s.connections = 3;
+  BOOST_TEST(limit_warning(s).empty());
+  Counters other;
+  other.note_allowed(5);
+  other.note_allowed(0);
+  s.counters.note_allowed(3);
+  s.counters.merge(other);
+  BOOST_TEST(s.counters.allowed_streams == 3u);
+  BOOST_TEST(limit_warning(s) ==
+             "warning: the server takes 3 requests at a time on a connection (SETTINGS_MAX_CONCURRENT_STREAMS) and 4 were to be: "
+             "at most 9 of 10 were in flight (-m 3 opens enough connections)\n");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
