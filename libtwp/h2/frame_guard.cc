@@ -157,13 +157,14 @@ void FrameGuard::sent_data(std::size_t n) noexcept {
 }
 
 void FrameGuard::we_reset(std::int32_t id) noexcept {
-  std::int32_t& slot = reset_[reset_at_++ % kRemembered];
+  if (reset_ == nullptr) reset_ = std::make_unique<std::array<std::int32_t, kRemembered>>();
+  std::int32_t& slot = (*reset_)[reset_at_++ % kRemembered];
   forgotten_up_to_ = std::max(forgotten_up_to_, slot);
   slot = id;
 }
 
 bool FrameGuard::was_reset_by_us(std::int32_t id) const noexcept {
-  return std::find(reset_.begin(), reset_.end(), id) != reset_.end();
+  return reset_ != nullptr && std::ranges::find(*reset_, id) != reset_->end();
 }
 
 }  // namespace twp::h2

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "base/clock.h"
@@ -114,7 +115,7 @@ class FrameGuard {
   std::int32_t last_id_ = 0;
   std::int32_t gap_from_ = 0, gap_to_ = -1;  // ids that were skipped last: never opened
   std::int32_t ignore_above_ = 0x7fffffff;
-  std::array<std::int32_t, kRemembered> reset_{};
+  std::unique_ptr<std::array<std::int32_t, kRemembered>> reset_;  // most connections never reset a stream
   std::uint32_t reset_at_ = 0;
   std::int32_t forgotten_up_to_ = 0;  // resets of ours up to here may have been forgotten
 };

@@ -1,4 +1,7 @@
 // What nghttp2 calls. Nothing in here enters nghttp2 again: what has to be submitted is noted and done by the flush.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <string_view>
 
 #include "h2/h2_impl.h"
@@ -175,16 +178,46 @@ struct Callbacks {
   }
 };
 
+namespace {
+
+thread_local char frame_buffer[16384 + 64];  // a frame as large as we send them, its head, padding
+
+/// Memory of a server session. nghttp2 gives every session a buffer of 16 KiB in which it packs the frame that it sends. What is
+/// there is in our output before anything else happens, so that all sessions of a thread can share one, and an idle connection
+/// holds none. A head that is longer goes on in further buffers, which are its session's own. Not for the client role: its
+/// preface waits there for the first flush.
+struct SharedFrameBuffer {
+  static void* allocate(std::size_t size, void*) noexcept { return std::malloc(size); }
+  static void* allocate_zeroed(std::size_t n, std::size_t size, void*) noexcept { return std::calloc(n, size); }
+  static void* reallocate(void* p, std::size_t size, void* user) noexcept {
+    void*& shared = *static_cast<void**>(user);
+    // The first of that size is made with the session.
+    if (p == nullptr && shared == nullptr && size > 16384 && size <= sizeof frame_buffer) return shared = frame_buffer;
+    if (p == nullptr || p != shared) return std::realloc(p, size);
+    void* own = std::malloc(size);
+    if (own != nullptr) std::memcpy(own, p, std::min(size, sizeof frame_buffer));
+    return own;
+  }
+  static void release(void* p, void* user) noexcept {
+    if (p != *static_cast<void**>(user)) std::free(p);
+  }
+};
+
+}  // namespace
+
 H2Stream* H2Session::stream(std::int32_t id) noexcept { return Callbacks::stream(ng_, id); }
 
 /// One set of callbacks and options for all sessions and threads; never changed, never freed.
 void H2Session::make_nghttp2() noexcept {
   static nghttp2_session_callbacks* const callbacks = Callbacks::make();
   static nghttp2_option* const options = Callbacks::options();
-  if (server())
-    nghttp2_session_server_new2(&ng_, callbacks, this, options);
-  else
+  if (!server()) {
     nghttp2_session_client_new2(&ng_, callbacks, this, options);
+    return;
+  }
+  using M = SharedFrameBuffer;
+  nghttp2_mem memory{&frame_buffer_, M::allocate, M::release, M::allocate_zeroed, M::reallocate};
+  nghttp2_session_server_new3(&ng_, callbacks, this, options, &memory);
 }
 
 const nghttp2_data_source_read_callback2 H2Session::kRead = Callbacks::on_read;

@@ -161,6 +161,7 @@ class H2Session final : public Session, public TransportHandler, public Timer, F
   const HttpLimits& limits_;
   const bool tls_;
   nghttp2_session* ng_ = nullptr;
+  void* frame_buffer_ = nullptr;  // the one that ng_ shares with others, see make_nghttp2()
   FrameGuard guard_;
 
   // Input in progress: nghttp2 is given [given_, ...) of it.

@@ -98,6 +98,52 @@ BOOST_AUTO_TEST_CASE(a_hundred_streams_at_once) {
   BOOST_TEST(rig.client_owner.capacity_calls != 0u);
 }
 
+/// Heads that need CONTINUATION and bodies that stop where the output is full, from two sessions in turns: the buffer that the
+/// server sessions of a thread share holds nothing that is still needed.
+BOOST_AUTO_TEST_CASE(sessions_of_one_thread_do_not_mix_their_frames) {
+  HttpLimits l;
+  l.max_response_head = 1024 * 1024;
+  l.stream_window = 1024 * 1024;
+  l.h2_connection_window = 8 * 1024 * 1024;
+  Pair rig(l);
+  rig.acceptor.setup = [](Recorder& r) {
+    r.on_end = [](Recorder& s) {
+      const char c = s.head->path.back();
+      Head h = Head::response(200, BodySize::exactly(700'000));
+      for (const char* name : {"x-a", "x-b", "x-c"}) h.fields.add(name, std::string(20'000, c));
+      s.send_head(h, End::no);
+      s.send_body(std::string(700'000, c), End::yes);
+    };
+  };
+  rig.start();
+  RecordingOwner client2{rig.worker}, server2{rig.worker};
+  auto [a, b] = MemoryTransport::make_pair(rig.worker);
+  MemoryTransport* const slow = b.get();
+  Session* const second = client2.hold(make_h2_client(rig.worker, std::move(a), client2, l));
+  server2.hold(make_h2_server(rig.worker, std::move(b), rig.acceptor, server2, l, {}));
+  run_quiet(rig.worker);
+  rig.server_transport->set_write_space(3000);
+  slow->set_write_space(5000);
+  std::vector<std::unique_ptr<Recorder>> more;
+  for (int i = 0; i < 4; ++i) {
+    rig.get("/" + std::string(1, static_cast<char>('a' + i)));
+    Recorder& r = *more.emplace_back(std::make_unique<Recorder>());
+    r.stream = second->open(r);
+    r.send_head(Head::request(Method::get, "http", "a.test", "/" + std::string(1, static_cast<char>('A' + i))), End::yes);
+  }
+  run_quiet(rig.worker);
+  const auto check = [](const Recorder& r, char c) {
+    BOOST_TEST(log_word(r.fault) == "ok");
+    BOOST_REQUIRE(r.head.has_value());
+    for (const char* name : {"x-a", "x-b", "x-c"}) BOOST_CHECK(r.head->fields.get(name) == std::string(20'000, c));
+    BOOST_CHECK(r.body == std::string(700'000, c));
+  };
+  for (std::size_t i = 0; i < 4; ++i) {
+    check(*rig.streams[i], static_cast<char>('a' + i));
+    check(*more[i], static_cast<char>('A' + i));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_turn_leaves_in_one_write) {
   Pair rig;
   rig.start();
