@@ -107,6 +107,7 @@ std::size_t write_retry(std::span<std::byte> out, const QuicSecrets& secrets, co
   const ngtcp2_cid ours = as_cid(our_cid);
   const ngtcp2_cid dcid = as_cid(initial.dcid);
   const ngtcp2_cid scid = as_cid(initial.scid);
+  if (ngtcp2_cid_eq(&ours, &dcid)) return 0;  // RFC 9000 §17.2.5.1; the library would end the process
   const ngtcp2_ssize n = ngtcp2_crypto_generate_retry_token2(
       token, key.data(), key.size(), initial.version, remote.sa(), remote.length(), &ours, &dcid, wall_ns);
   if (n < 0) return 0;

@@ -54,8 +54,8 @@ TokenCheck check_token(const QuicSecrets& secrets, const InitialHead& initial, c
 std::size_t make_new_token(std::span<std::uint8_t> out, const QuicSecrets& secrets, const Address& remote,
                            std::uint64_t wall_ns) noexcept;
 
-/// A Retry packet that answers `initial` and asks the client to come back with `our_cid` as destination. 200 octets are
-/// enough. Octets written; 0: error.
+/// A Retry packet that answers `initial` and asks the client to come back with `our_cid`, not the one that it chose, as
+/// destination. 200 octets are enough. Octets written; 0: error, or the client's ID is too short for a first packet.
 std::size_t write_retry(std::span<std::byte> out, const QuicSecrets& secrets, const InitialHead& initial,
                         std::span<const std::uint8_t> our_cid, const Address& remote,
                         std::uint64_t wall_ns) noexcept;

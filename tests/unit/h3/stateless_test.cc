@@ -245,6 +245,17 @@ BOOST_AUTO_TEST_CASE(retry_and_back) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(retry_needs_another_id) {
+  const QuicIds::Id ours = ids.make();
+  const Octets initial = long_packet(NGTCP2_PROTO_VER_V1, text(ours), "client's");
+  Packet out(200);
+  BOOST_TEST(write_retry(out, secrets, accept(initial), ours, home, kNow) == 0u);
+  // A client's own first ID has 8 octets at least (RFC 9000 §7.2); a shorter one with a token comes after a Retry.
+  const Octets odd = long_packet(NGTCP2_PROTO_VER_V1, "seven..", "client's", Octets(5, 't'));
+  BOOST_TEST(write_retry(out, secrets, accept(odd), ids.make(), home, kNow) == 0u);
+  BOOST_TEST(write_retry(std::span(out).first(50), secrets, accept(initial), ids.make(), home, kNow) == 0u);
+}
+
 // Who shows a Retry token that is not for him, or too late, is refused: a second Retry is not allowed. What cannot be read
 // counts as nothing.
 BOOST_AUTO_TEST_CASE(retry_tokens_of_others) {
