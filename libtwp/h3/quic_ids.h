@@ -20,7 +20,7 @@ inline constexpr std::size_t kCidLength = 18;
 /// A worker's maker and reader of connection IDs. Two octets in clear, the first two bits of which are the id of the keys,
 /// then one AES block: worker, those two octets again, a constant, 80 random bits. Somebody without the key learns nothing
 /// from it, cannot link two of them (RFC 9000 §9.5), and makes one that passes for ours once in 2^32 tries.
-/// Not thread-safe: each worker has its own, from equal secrets. Some 100 ns a call.
+/// Not thread-safe: each worker has its own, from equal secrets.
 class QuicIds {
  public:
   /// `worker` below 65536. Ends the process when OpenSSL has no AES or no randomness.
