@@ -7,59 +7,6 @@
 #include "base/ascii.h"
 
 namespace twp {
-namespace {
-
-bool valid_port(std::string_view text, std::uint16_t& port) noexcept {
-  const auto v = parse_decimal(text);
-  if (!v || *v > 65535 || text.size() > 5) return false;
-  port = static_cast<std::uint16_t>(*v);
-  return true;
-}
-
-// reg-name without percent-encoding surprises: letters, digits, sub-delims, '-', '.', '_', '~' and "%XX".
-bool valid_reg_name(std::string_view host) noexcept {
-  if (host.empty()) return false;
-  for (const char c : host) {
-    const bool ok = is_digit(c) || (to_lower(c) >= 'a' && to_lower(c) <= 'z') || std::strchr("-._~%!$&'()*+,;=", c) != nullptr;
-    if (!ok || c == '\0') return false;
-  }
-  return true;
-}
-
-bool valid_ipv6(std::string_view host) noexcept { return host.find(':') != std::string_view::npos && Address::parse(host, 0).has_value(); }
-
-struct Split {
-  std::string_view host;
-  std::string_view port;  // digits without the colon
-  bool has_port = false;
-  bool v6 = false;
-};
-
-std::optional<Split> split_authority(std::string_view text) noexcept {
-  Split s;
-  std::string_view rest;
-  if (text.starts_with('[')) {
-    const auto end = text.find(']');
-    if (end == std::string_view::npos) return std::nullopt;
-    s.host = text.substr(1, end - 1);
-    s.v6 = true;
-    rest = text.substr(end + 1);
-    if (!valid_ipv6(s.host)) return std::nullopt;
-  } else {
-    const auto colon = text.find(':');
-    s.host = text.substr(0, colon);
-    rest = colon == std::string_view::npos ? std::string_view() : text.substr(colon);
-    if (!valid_reg_name(s.host)) return std::nullopt;
-  }
-  if (!rest.empty()) {
-    if (rest.front() != ':') return std::nullopt;
-    s.has_port = true;
-    s.port = rest.substr(1);
-  }
-  return s;
-}
-
-}  // namespace
 
 std::optional<Address> Address::parse(std::string_view ip, std::uint16_t port) noexcept {
   char buf[INET6_ADDRSTRLEN + 1];
@@ -156,19 +103,11 @@ Result<HostPort> parse_host_port(std::string_view text, std::uint16_t default_po
   const auto s = split_authority(text);
   if (!s) return fail(Fault::bad_config, "'" + std::string(text) + "' is not host:port (IPv6 literals go in brackets)");
   HostPort out{std::string(s->host), default_port, s->v6};
-  if (s->has_port && !valid_port(s->port, out.port))
+  if (s->has_port && !parse_port(s->port, out.port))
     return fail(Fault::bad_config, "'" + std::string(text) + "': port must be 0 to 65535");
   if (!s->has_port && default_port == 0)
     return fail(Fault::bad_config, "'" + std::string(text) + "': a port is missing (expected host:port)");
   return out;
-}
-
-bool valid_authority(std::string_view text) noexcept {
-  const auto s = split_authority(text);
-  if (!s) return false;
-  std::uint16_t port = 0;
-  // "host:" with an empty port is legal (RFC 3986 §3.2.3).
-  return !s->has_port || s->port.empty() || valid_port(s->port, port);
 }
 
 }  // namespace twp

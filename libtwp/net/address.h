@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/authority.h"
 #include "base/result.h"
 
 namespace twp {
@@ -68,8 +69,5 @@ struct HostPort {
 
 /// Parses "host", "host:port", "[v6]" and "[v6]:port" (RFC 3986 §3.2). `default_port` 0 demands a port.
 Result<HostPort> parse_host_port(std::string_view text, std::uint16_t default_port);
-
-/// The same check for an HTTP authority, without allocating: uri-host [":" port] and no userinfo.
-bool valid_authority(std::string_view text) noexcept;
 
 }  // namespace twp
