@@ -8,7 +8,8 @@
 #include "base/arena.h"
 #include "base/chain.h"
 #include "base/ilist.h"
-#include "h2/h2_fields.h"
+#include "h2/h2_encode.h"
+#include "http/field_section.h"
 #include "http/stream.h"
 
 namespace twp::h2 {
@@ -130,7 +131,7 @@ class H2Stream final : public Stream,
   Section* first_ = nullptr;
   Section* last_ = nullptr;
   Chain body_;
-  FieldReader reader_;
+  FieldReader reader_{HttpVersion{2, 0}};
   Arena arena_;
 };
 

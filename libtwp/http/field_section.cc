@@ -1,12 +1,12 @@
-#include "h2/h2_fields.h"
+#include "http/field_section.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "base/ascii.h"
-#include "net/address.h"
+#include "base/authority.h"
 
-namespace twp::h2 {
+namespace twp {
 namespace {
 
 bool has_upper(std::string_view s) noexcept {
@@ -15,65 +15,29 @@ bool has_upper(std::string_view s) noexcept {
 
 bool valid_name(std::string_view s) noexcept { return is_token(s) && !has_upper(s); }
 
-/// RFC 9113 §8.2.1: no control octet, no blank at either end.
+/// RFC 9113 §8.2.1, RFC 9114 §4.2: no control octet, no blank at either end.
 bool valid_value(std::string_view s) noexcept {
   return is_field_value(s) && (s.empty() || (!is_ows(s.front()) && !is_ows(s.back())));
 }
 
-bool is_forbidden(HeaderId id) noexcept {
+bool all_target_chars(std::string_view s) noexcept { return std::all_of(s.begin(), s.end(), is_target_char); }
+
+}  // namespace
+
+bool is_connection_field(HeaderId id) noexcept {
   return (header_flags(id) & header_flag::hop) != 0 && id != HeaderId::te && id != HeaderId::http2_settings;
 }
 
-bool all_target_chars(std::string_view s) noexcept { return std::all_of(s.begin(), s.end(), is_target_char); }
-
-/// A fact that no table may keep: what came as one, what is secret, what never comes twice (RFC 7541 §7.1.3).
-std::uint8_t index_flag(const Field& f) noexcept {
-  return f.never_index || (header_flags(f.id) & header_flag::never_idx) != 0 ? NGHTTP2_NV_FLAG_NO_INDEX
-                                                                             : NGHTTP2_NV_FLAG_NONE;
+bool must_not_index(const Field& f) noexcept {
+  return f.never_index || (header_flags(f.id) & header_flag::never_idx) != 0;
 }
 
-/// Appends name-value pairs in an arena; nothing of it moves.
-class Encoder {
- public:
-  Encoder(Arena& arena, std::size_t most) noexcept
-      : arena_(arena), lines_(static_cast<nghttp2_nv*>(arena.allocate(most * sizeof(nghttp2_nv)))) {}
-
-  void add(std::string_view name, std::string_view value,
-           std::uint8_t flags = NGHTTP2_NV_FLAG_NONE) noexcept {
-    const std::string_view v = arena_.copy(value);
-    lines_[n_++] = {
-        reinterpret_cast<std::uint8_t*>(const_cast<char*>(name.data())),
-        reinterpret_cast<std::uint8_t*>(const_cast<char*>(v.data())), name.size(), v.size(),
-        static_cast<std::uint8_t>(flags | NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE)};
-  }
-  void add(const Field& f) noexcept { add(wire_name(f), f.value, index_flag(f)); }
-  EncodedFields lines() const noexcept { return {lines_, n_}; }
-
- private:
-  /// Lower case (RFC 9113 §8.2.1); known names are static.
-  std::string_view wire_name(const Field& f) noexcept {
-    if (f.id != HeaderId::other) return header_name(f.id);
-    char* p = static_cast<char*>(arena_.allocate(f.name.size()));
-    std::transform(f.name.begin(), f.name.end(), p, to_lower);
-    return {p, f.name.size()};
-  }
-
-  Arena& arena_;
-  nghttp2_nv* lines_;
-  std::size_t n_ = 0;
-};
-
-void encode_request_line(Encoder& out, const Head& head) noexcept {
-  out.add(":method", head.method_name);
-  if (!head.is_connect() || !head.protocol.empty()) {
-    out.add(":scheme", head.scheme);
-    out.add(":path", head.path);
-  }
-  if (!head.authority.empty()) out.add(":authority", head.authority);
-  if (!head.protocol.empty()) out.add(":protocol", head.protocol);
+std::string_view wire_name(const Field& f, Arena& arena) noexcept {
+  if (f.id != HeaderId::other) return header_name(f.id);
+  char* p = static_cast<char*>(arena.allocate(f.name.size()));
+  std::transform(f.name.begin(), f.name.end(), p, to_lower);
+  return {p, f.name.size()};
 }
-
-}  // namespace
 
 void FieldReader::begin(bool response, std::uint32_t max_octets, std::uint32_t max_fields) noexcept {
   fields_.clear();
@@ -102,7 +66,7 @@ bool FieldReader::add(std::string_view name, std::string_view value, bool never_
     return true;
   }
   const HeaderId id = header_id(name);
-  if (is_forbidden(id) || (id == HeaderId::te && !iequals(value, "trailers"))) {
+  if (is_connection_field(id) || (id == HeaderId::te && !iequals(value, "trailers"))) {
     malformed_ = true;
     return true;
   }
@@ -111,7 +75,7 @@ bool FieldReader::add(std::string_view name, std::string_view value, bool never_
   return true;
 }
 
-/// RFC 9113 §8.3: each at most once, in front of all fields, and only those of its kind of head.
+/// RFC 9113 §8.3, RFC 9114 §4.3: each at most once, in front of all fields, and only those of its kind of head.
 bool FieldReader::add_pseudo(std::string_view name, std::string_view value) noexcept {
   if (!fields_.empty() || !is_field_value(value)) return false;
   Pseudo which = Pseudo::unknown;
@@ -177,7 +141,7 @@ Fault FieldReader::read_target(bool tls, Head& head) noexcept {
   head.method_name = method_;
   if (const Fault f = read_authority(head); f != Fault::none) return f;
   if (head.is_connect() && !has(Pseudo::protocol)) {
-    // RFC 9113 §8.5: host and port, nothing else.
+    // RFC 9113 §8.5, RFC 9114 §4.4: host and port, nothing else.
     if (has(Pseudo::scheme) || has(Pseudo::path) || !has(Pseudo::authority)) return Fault::bad_target;
     if (authority_.rfind(':') == std::string_view::npos || authority_.ends_with(']') ||
         authority_.ends_with(':'))
@@ -221,7 +185,7 @@ Fault FieldReader::read_length(bool ended, Head& head) noexcept {
 void FieldReader::finish_fields(Head& head) noexcept {
   if (fields_.has(HeaderId::te) || fields_.has(HeaderId::http2_settings)) remove_hop_by_hop(fields_);
   join_cookies(fields_);
-  head.version = {2, 0};
+  head.version = version_;
   head.fields = std::move(fields_);
 }
 
@@ -255,7 +219,7 @@ Fault FieldReader::to_response(Method request, bool ended, Head& head, LimitHit&
   if (over_limit(limit) != Fault::none) return Fault::origin_head_too_large;
   head.kind = status_ / 100 == 1 ? HeadKind::interim : HeadKind::response;
   head.status = status_;
-  // No upgrade in HTTP/2 (RFC 9113 §8.6); an interim head ends nothing.
+  // No upgrade (RFC 9113 §8.6, RFC 9114 §4.5); an interim head ends nothing.
   if (status_ == 101 || (head.is_interim() && ended)) return Fault::origin_bad_head;
   const bool ok = status_ / 100 == 2;
   head.method = request;
@@ -289,28 +253,4 @@ Fault FieldReader::to_trailers(HeaderBlock& trailers, LimitHit& limit) noexcept 
   return Fault::none;
 }
 
-EncodedFields encode_head(const Head& head, Arena& arena) noexcept {
-  Encoder out(arena, head.fields.size() + kMostPseudo);
-  if (head.is_request()) {
-    encode_request_line(out, head);
-  } else {
-    char status[20];
-    out.add(":status", {status, write_decimal(status, head.status)});
-  }
-  for (const Field& f : head.fields) {
-    // The handshake is in the pseudo-header fields; the key proves nothing here (RFC 8441 §5).
-    if (f.id == HeaderId::sec_websocket_key || f.id == HeaderId::sec_websocket_accept) continue;
-    if (is_forbidden(f.id)) continue;
-    out.add(f);
-  }
-  return out.lines();
-}
-
-EncodedFields encode_trailers(const HeaderBlock& fields, Arena& arena) noexcept {
-  Encoder out(arena, fields.size());
-  for (const Field& f : fields)
-    if (!is_forbidden(f.id)) out.add(f);
-  return out.lines();
-}
-
-}  // namespace twp::h2
+}  // namespace twp

@@ -8,7 +8,7 @@ namespace twp::test {
 namespace {
 
 using twp::h2::FrameGuard;
-using twp::h2::GlitchCounter;
+using twp::GlitchCounter;
 
 constexpr Instant kSecond = 1'000'000'000;
 
