@@ -1,6 +1,7 @@
 // What stands behind TlsContext. Private to tls/.
 #pragma once
 
+#include <cstdint>
 #include <list>
 #include <string>
 #include <unordered_map>
@@ -17,6 +18,11 @@ struct Connection {
   std::string sni;      ///< server role: name the client asked for, lower case
   std::string binding;  ///< server role: name, protocol and policy that a ticket is good for
   std::string slot;     ///< client role: where its tickets are kept; empty: nowhere
+  std::uint32_t quic_offered = 0;  ///< server role: version of a QUIC client's first packet; 0: TCP
+  std::uint32_t quic_version = 0;  ///< and the one that was agreed on
+
+  /// What a ticket for use with that QUIC version carries.
+  std::string ticket(std::uint32_t version) const { return version == 0 ? binding : binding + '\0' + std::to_string(version); }
 };
 /// Null for an SSL that no TlsTransport drives.
 Connection* connection_of(const SSL* ssl) noexcept;

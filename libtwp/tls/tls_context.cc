@@ -260,7 +260,8 @@ int Context::on_alpn(SSL*, const unsigned char** out, unsigned char* n, const un
 int Context::on_make_ticket(SSL* ssl, void*) noexcept {
   const Connection* conn = connection_of(ssl);
   if (conn == nullptr) return 1;
-  return SSL_SESSION_set1_ticket_appdata(SSL_get_session(ssl), conn->binding.data(), conn->binding.size());
+  const std::string good_for = conn->ticket(conn->quic_version);
+  return SSL_SESSION_set1_ticket_appdata(SSL_get_session(ssl), good_for.data(), good_for.size());
 }
 
 SSL_TICKET_RETURN Context::on_ticket(SSL* ssl, SSL_SESSION* session, const unsigned char*, std::size_t,
@@ -271,9 +272,9 @@ SSL_TICKET_RETURN Context::on_ticket(SSL* ssl, SSL_SESSION* session, const unsig
   const Connection* conn = connection_of(ssl);
   void* data = nullptr;
   std::size_t n = 0;
-  if (conn == nullptr || SSL_SESSION_get0_ticket_appdata(session, &data, &n) != 1 || n != conn->binding.size() ||
-      std::memcmp(data, conn->binding.data(), n) != 0)
-    return SSL_TICKET_RETURN_IGNORE_RENEW;
+  if (conn == nullptr || SSL_SESSION_get0_ticket_appdata(session, &data, &n) != 1) return SSL_TICKET_RETURN_IGNORE_RENEW;
+  const std::string needed = conn->ticket(conn->quic_offered);
+  if (n != needed.size() || std::memcmp(data, needed.data(), n) != 0) return SSL_TICKET_RETURN_IGNORE_RENEW;
   return status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE : SSL_TICKET_RETURN_USE_RENEW;
 }
 

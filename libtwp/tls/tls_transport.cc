@@ -1,12 +1,11 @@
 #include "tls/tls_transport.h"
 
-#include <openssl/x509v3.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "base/log.h"
+#include "tls/handshake.h"
 #include "tls/transport_impl.h"
 
 namespace twp {
@@ -102,33 +101,7 @@ void Transport::start_client(const std::string& host, const std::string& verify_
                              const std::string& session_key) noexcept {
   if (ssl_ == nullptr) return;
   SSL_set_connect_state(ssl_.get());
-  std::string name = host;
-  if (name.ends_with('.')) name.pop_back();
-  // RFC 6066 §3: no IP literals in server_name.
-  if (!name.empty() && !Address::parse(name, 0)) {
-    // The macro SSL_set_tlsext_host_name, without its C cast.
-    SSL_ctrl(ssl_.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, name.data());
-    peer_.sni = name;
-  }
-  expect_name(verify_name.empty() ? name : verify_name);
-  if (!context_.caches()) return;
-  // The certificate is not looked at again when a session is resumed: it only counts for the name that was checked.
-  connection_.slot = session_key + '\0' + name + '\0' + expected_;
-  if (SSL_SESSION* session = context_.sessions().get(connection_.slot); session != nullptr)
-    SSL_set_session(ssl_.get(), session);
-}
-
-void Transport::expect_name(const std::string& name) noexcept {
-  expected_ = name;
-  if (expected_.ends_with('.')) expected_.pop_back();
-  if (!context_.verifies() || expected_.empty()) return;
-  X509_VERIFY_PARAM* param = SSL_get0_param(ssl_.get());
-  // RFC 9525: subject alternative names only, and a wildcard is a whole label.
-  X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
-  if (Address::parse(expected_, 0))
-    X509_VERIFY_PARAM_set1_ip_asc(param, expected_.c_str());
-  else
-    X509_VERIFY_PARAM_set1_host(param, expected_.data(), expected_.size());
+  expected_ = expect_server(ssl_.get(), context_, connection_, {host, verify_name, session_key}, peer_);
 }
 
 void Transport::set_handler(TransportHandler* handler) noexcept {
@@ -202,59 +175,16 @@ void Transport::handshake() noexcept {
 void Transport::established() noexcept {
   cancel();
   state_ = State::open;
-  const SSL* s = ssl_.get();
-  const unsigned char* alpn = nullptr;
-  unsigned n = 0;
-  SSL_get0_alpn_selected(s, &alpn, &n);
-  peer_.alpn.assign(reinterpret_cast<const char*>(alpn), n);
-  if (server_) peer_.sni = connection_.sni;
-  peer_.cipher = SSL_CIPHER_standard_name(SSL_get_current_cipher(s));
-  peer_.tls_version = SSL_get_version(s);
-  peer_.tls_resumed = SSL_session_reused(s) == 1;
-  note_subject();
+  note_peer(ssl_.get(), connection_, server_, context_.verifies(), peer_);
   flush();
   if (handler_ == nullptr) return;
   handler_->on_open(*this);
   if (state_ == State::open && !drained()) worker_.schedule(Phase::client, *this);
 }
 
-void Transport::note_subject() noexcept {
-  X509* x = SSL_get0_peer_certificate(ssl_.get());
-  if (x == nullptr || SSL_get_verify_result(ssl_.get()) != X509_V_OK || (!server_ && !context_.verifies())) return;
-  const BioPtr bio(BIO_new(BIO_s_mem()));
-  if (bio == nullptr || X509_NAME_print_ex(bio.get(), X509_get_subject_name(x), 0, XN_FLAG_RFC2253) < 0) return;
-  char* text = nullptr;
-  const long len = BIO_get_mem_data(bio.get(), &text);
-  if (len > 0) peer_.subject.assign(text, static_cast<std::size_t>(len));
-}
-
-std::string Transport::whom() const {
-  const std::string at = peer_.remote.valid() ? peer_.remote.text() : "peer";
-  if (server_) return "TLS from " + at + (connection_.sni.empty() ? "" : " for " + connection_.sni);
-  return "TLS with " + (expected_.empty() ? at : expected_ + " (" + at + ")");
-}
-
 void Transport::handshake_failed() noexcept {
-  const unsigned long e = ERR_peek_error();
-  const int reason = ERR_GET_LIB(e) == ERR_LIB_SSL ? ERR_GET_REASON(e) : 0;
-  const long verify = SSL_get_verify_result(ssl_.get());
-  Fault fault = Fault::tls_handshake;
-  std::string text = take_error("handshake failed");
-  if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED) {
-    fault = server_ ? Fault::tls_client_cert : Fault::tls_verify;
-    text += std::string(": ") + X509_verify_cert_error_string(verify);
-    if (verify == X509_V_ERR_HOSTNAME_MISMATCH || verify == X509_V_ERR_IP_ADDRESS_MISMATCH)
-      text += " (the certificate is not for " + expected_ + ")";
-  } else if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) {
-    fault = Fault::tls_client_cert;
-    text = "the client sent no certificate";
-  } else if (reason == SSL_R_NO_APPLICATION_PROTOCOL || reason == SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL) {
-    fault = Fault::tls_no_protocol;
-    text = "no application protocol (ALPN) in common";
-  } else if (reason == SSL_R_CALLBACK_FAILED && server_ && !connection_.sni.empty()) {
-    text = "no certificate for this name";
-  }
-  fail_open(fault, text);
+  const Failure f = explain_failure(ssl_.get(), connection_, server_, expected_);
+  fail_open(f.fault, f.reason);
 }
 
 void Transport::fail_open(Fault fault, const std::string& reason) noexcept {
@@ -263,7 +193,7 @@ void Transport::fail_open(Fault fault, const std::string& reason) noexcept {
   flush();  // the alert that says why
   state_ = State::failed;
   fault_ = write_fault_ = fault;
-  if (handler_ != nullptr) handler_->on_open_failed(*this, fault, whom() + ": " + reason);
+  if (handler_ != nullptr) handler_->on_open_failed(*this, fault, describe_peer("TLS", peer_, connection_, server_, expected_) + ": " + reason);
 }
 
 // Asks a drained lower transport too: a reset right behind octets that were not enough makes no edge of its own, and the
@@ -356,7 +286,7 @@ IoResult Transport::broken() noexcept {
   flush();  // our alert
   fault_ = write_fault_ = alert ? Fault::peer_reset : Fault::protocol_error;
   // In TLS 1.3 a server refuses our certificate after the handshake; without this line nobody would know why.
-  log_limited(LogLevel::warning, whom() + ": " + text);
+  log_limited(LogLevel::warning, describe_peer("TLS", peer_, connection_, server_, expected_) + ": " + text);
   return {IoStatus::error, 0, fault_};
 }
 
@@ -371,7 +301,7 @@ void Transport::encrypt(Chain& from, std::size_t& total) noexcept {
     if (rc != 1) {
       if (SSL_get_error(ssl_.get(), rc) == SSL_ERROR_WANT_READ) return;
       write_fault_ = Fault::protocol_error;
-      log_limited(LogLevel::warning, whom() + ": " + take_error("cannot send"));
+      log_limited(LogLevel::warning, describe_peer("TLS", peer_, connection_, server_, expected_) + ": " + take_error("cannot send"));
       return;
     }
     from.consume(n);

@@ -43,10 +43,8 @@ class Transport final : public twp::Transport, TransportHandler, Timer, Task {
   void run() noexcept override;
 
   void begin() noexcept;
-  void expect_name(const std::string& name) noexcept;
   void handshake() noexcept;
   void established() noexcept;
-  void note_subject() noexcept;
   void handshake_failed() noexcept;
   void fail_open(Fault fault, const std::string& reason) noexcept;
   IoResult broken() noexcept;
@@ -57,7 +55,6 @@ class Transport final : public twp::Transport, TransportHandler, Timer, Task {
   bool starved() const noexcept { return feed_.empty() && stash_.empty() && SSL_pending(ssl_.get()) == 0; }
   void encrypt(Chain& from, std::size_t& total) noexcept;
   bool flush() noexcept;
-  std::string whom() const;
 
   Worker& worker_;
   Context& context_;
