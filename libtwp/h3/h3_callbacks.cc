@@ -43,7 +43,7 @@ struct Callbacks {
     // Far over the limits: the rest of the section is decompressed for the table's sake and looked at by nobody.
     s.bomb_ = true;
     H3Session& me = self(user);
-    me.glitches_.add(kHopelessHead, me.worker_.now(), me.limits_);
+    me.glitches_.add(kHopelessHead, me.now(), me.limits_);
     return 0;
   }
 

@@ -38,7 +38,7 @@ class H3Session final : public Session, public Timer, QuicEvents, QuicOutput {
   void dirty(H3Stream& s) noexcept;
   void note_sent(H3Stream& s) noexcept;
   void abandon(H3Stream& s, Fault why) noexcept;
-  Instant now() const noexcept { return worker_.now(); }
+  Instant now() const noexcept { return conn_->now(); }
 
  private:
   friend struct Callbacks;

@@ -26,9 +26,8 @@ void H3Session::on_data(std::int64_t id, std::span<const std::byte> octets, bool
     if (s != nullptr && fin) s->fin_seen_ = true;
   }
   credited_ = 0;
-  const nghttp3_ssize n =
-      nghttp3_conn_read_stream2(ng_, id, reinterpret_cast<const std::uint8_t*>(octets.data()), octets.size(),
-                                fin ? 1 : 0, worker_.now());
+  const nghttp3_ssize n = nghttp3_conn_read_stream2(
+      ng_, id, reinterpret_cast<const std::uint8_t*>(octets.data()), octets.size(), fin ? 1 : 0, now());
   if (n < 0) {
     read_failed(s, static_cast<int>(n), octets.size() - credited_);
     return;
@@ -53,8 +52,7 @@ void H3Session::read_failed(H3Stream* s, int error, std::size_t uncredited) noex
     return;
   }
   if (error == NGHTTP3_ERR_H3_EXCESSIVE_LOAD) {
-    glitches_.add(limits_.h2_glitch_burst * GlitchCounter::kWhole + GlitchCounter::kWhole, worker_.now(),
-                  limits_);
+    glitches_.add(limits_.h2_glitch_burst * GlitchCounter::kWhole + GlitchCounter::kWhole, now(), limits_);
     if (flooded()) return;
   }
   const std::uint64_t code = nghttp3_err_infer_quic_app_error_code(error);
@@ -66,7 +64,7 @@ void H3Session::read_failed(H3Stream* s, int error, std::size_t uncredited) noex
 void H3Session::malformed(H3Stream& s, int error) noexcept {
   nghttp3_conn_shutdown_stream_read(ng_, s.id_);
   if (held_by_ == &s) release_held(End::no);
-  glitches_.add(GlitchCounter::kWhole, worker_.now(), limits_);
+  glitches_.add(GlitchCounter::kWhole, now(), limits_);
   const bool head = error == NGHTTP3_ERR_MALFORMED_HTTP_HEADER;
   if (server())
     reject(s, !head ? Fault::bad_framing : s.in_trailers_ ? Fault::bad_trailer : Fault::bad_header, {});
@@ -191,7 +189,7 @@ void H3Session::take_request(H3Stream& s, bool ended) noexcept {
   s.accepted_ = true;
   s.recv_done_ = ended;
   s.expects_continue_ = head.fields.has(HeaderId::expect);
-  s.rate_since_ = worker_.now();
+  s.rate_since_ = now();
   s.use(acceptor_->accept(s));
   s.events().on_head(s, std::move(head), ended ? End::yes : End::no);
 }
@@ -367,7 +365,7 @@ void H3Session::write_error(H3Stream& s, Fault f) noexcept {
   head.fields.add(HeaderId::content_length, std::to_string(body.size()));
   s.queue(H3Stream::Section::Kind::head, encode_head(head, s.arena_));
   if (s.method_ != Method::head) s.body_.append_copy(body);
-  s.moved_at_ = worker_.now();
+  s.moved_at_ = now();
   s.status_ = status;
   s.end_ = true;
 }
@@ -377,9 +375,9 @@ void H3Session::write_error(H3Stream& s, Fault f) noexcept {
 /// Requests that are cancelled before anything of a response was seen cost us more than their sender.
 void H3Session::count_cancel(const H3Stream& s) noexcept {
   constexpr Duration kPatience = std::chrono::seconds(1);  // who waits so long and cancels is no flood
-  const bool fair = !server() || s.answered_ || s.refused_ ||
-                    (s.accepted_ && s.rate_since_ + ns(kPatience) <= worker_.now());
-  glitches_.add(fair ? GlitchCounter::kQuarter : GlitchCounter::kWhole, worker_.now(), limits_);
+  const bool fair =
+      !server() || s.answered_ || s.refused_ || (s.accepted_ && s.rate_since_ + ns(kPatience) <= now());
+  glitches_.add(fair ? GlitchCounter::kQuarter : GlitchCounter::kWhole, now(), limits_);
   flooded();
 }
 

@@ -209,7 +209,7 @@ void H3Session::wrote(std::int64_t id, std::size_t n) noexcept {
     s->sent_.wrote(part);
     s->left_ += part;
   }
-  s->moved_at_ = worker_.now();
+  s->moved_at_ = now();
   if (s->left_ != 0 && !s->SentHook::linked()) sent_.push_back(*s);
   if (!piece_fin_ || n != total) return;
   s->local_end_ = true;

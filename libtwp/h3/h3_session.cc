@@ -21,7 +21,7 @@ Slab<H3Stream>& streams() noexcept {
 H3Session::H3Session(Worker& worker, std::unique_ptr<QuicConnection> connection, Acceptor* acceptor,
                      H3Opening* opening, SessionOwner& owner, const HttpLimits& limits)
     : worker_(worker), conn_(std::move(connection)), acceptor_(acceptor), opening_(opening), owner_(owner),
-      limits_(limits), idle_since_(worker.now()) {
+      limits_(limits), idle_since_(conn_->now()) {
   conn_->attach(*this, *this);
   conn_->flush_soon();
 }
@@ -51,7 +51,7 @@ bool H3Session::bind_streams() noexcept {
 void H3Session::on_open() noexcept {
   opened_ = true;
   tell_opening_ = opening_ != nullptr;
-  idle_since_ = worker_.now();
+  idle_since_ = now();
   if (draining_) flush_soon();
   arm();
 }
@@ -60,7 +60,7 @@ void H3Session::on_open() noexcept {
 
 H3Stream& H3Session::make_stream(std::int64_t id) noexcept {
   H3Stream& s = *streams().make(*this, id);
-  s.born_ = worker_.now();
+  s.born_ = now();
   all_.push_back(s);
   if (id >= 0)
     table_.insert(s);
@@ -91,7 +91,7 @@ void H3Session::destroy(H3Stream& s) noexcept {
     flush_soon();
   }
   if (--active_ == 0) {
-    idle_since_ = worker_.now();
+    idle_since_ = now();
     conn_->keep_alive(false);
   }
   capacity_changed_ = !server();
@@ -216,11 +216,11 @@ void H3Session::continue_drain() noexcept {
   if (!draining_ || goaway_queued_ || failing_ || !server() || !opened_) return;
   if (!std::exchange(drain_noticed_, true)) {
     nghttp3_conn_submit_shutdown_notice(ng_);
-    drain_at_ = worker_.now() + ns(conn_->probe_timeout());
+    drain_at_ = now() + ns(conn_->probe_timeout());
     arm();
     return;
   }
-  if (worker_.now() < drain_at_) return;
+  if (now() < drain_at_) return;
   goaway_queued_ = true;
   nghttp3_conn_shutdown(ng_);
 }
@@ -260,7 +260,7 @@ QuicSettings h3_quic_settings(const HttpLimits& limits) noexcept {
   s.stream_window = limits.stream_window;
   s.connection_window = limits.h2_connection_window;
   s.max_streams = limits.h2_max_streams;
-  s.idle_timeout = limits.keep_alive_timeout;
+  s.idle_timeout = limits.keep_alive_timeout + std::chrono::seconds(5);  // HTTP is to end it in order, before QUIC does
   return s;
 }
 

@@ -11,44 +11,42 @@ constexpr Duration kLook = std::chrono::seconds(2);  // how often, while a strea
 }  // namespace
 
 void H3Session::arm() noexcept {
-  if (!dead_) worker_.arm_at(*this, next_deadline());
+  if (!dead_) conn_->arm_timer(*this, next_deadline());
 }
 
 Instant H3Session::next_deadline() const noexcept {
-  Instant at =
-      worker_.now() + ns(active_ != 0 ? std::min({kLook, limits_.body_rate_window, limits_.head_timeout})
-                                      : limits_.keep_alive_timeout);
+  Instant at = now() + ns(active_ != 0 ? std::min({kLook, limits_.body_rate_window, limits_.head_timeout})
+                                       : limits_.keep_alive_timeout);
   if (server() && active_ == 0 && !goaway_queued_)
     at = std::min(at, idle_since_ + ns(limits_.keep_alive_timeout));
   if (drain_at_ != kNever && !goaway_queued_) at = std::min(at, drain_at_);
-  return std::max(at, worker_.now());
+  return std::max(at, now());
 }
 
 /// Since the last look; as HTTP/1 measures it.
 bool H3Session::body_too_slow(H3Stream& s) noexcept {
   if (!server() || !s.live() || !s.accepted_ || s.recv_done_ || s.method_ == Method::connect) return false;
-  const Instant elapsed = worker_.now() - s.rate_since_;
+  const Instant elapsed = now() - s.rate_since_;
   if (elapsed < ns(limits_.body_rate_window)) return false;
   const bool waits = s.expects_continue_ && s.body_octets_ == 0;
   const bool slow = limits_.min_body_rate != 0 && !s.starved_ && !waits &&
                     static_cast<double>(s.body_octets_ - s.rate_from_) <
                         limits_.min_body_rate * (static_cast<double>(elapsed) * 1e-9);
-  s.rate_since_ = worker_.now();
+  s.rate_since_ = now();
   s.rate_from_ = s.body_octets_;
   s.starved_ = s.unconsumed_ >= limits_.stream_window / 2;
   return slow;
 }
 
 void H3Session::look_after_streams() noexcept {
-  const Instant now = worker_.now();
+  const Instant at = now();
   all_.for_each([&](H3Stream& s) {
     if (s.closed_ || s.reset_by_us_) return;
-    if (server() && !s.head_taken_ && !s.refused_ && s.born_ + ns(limits_.head_timeout) <= now)
+    if (server() && !s.head_taken_ && !s.refused_ && s.born_ + ns(limits_.head_timeout) <= at)
       reject(s, Fault::head_timeout, {});
     else if (body_too_slow(s))
       reject(s, Fault::too_slow, {});
-    else if (s.has_unsent() && s.moved_at_ != kNever &&
-             s.moved_at_ + ns(limits_.stream_idle_timeout) <= now) {
+    else if (s.has_unsent() && s.moved_at_ != kNever && s.moved_at_ + ns(limits_.stream_idle_timeout) <= at) {
       // The peer lives and opens no window.
       s.go(Fault::idle_timeout);
       s.reset_wanted_ = true;
@@ -62,7 +60,7 @@ void H3Session::look_after_streams() noexcept {
 void H3Session::on_timer() noexcept {
   if (dead_) return;
   if (server() && opened_ && active_ == 0 && !goaway_queued_ &&
-      idle_since_ + ns(limits_.keep_alive_timeout) <= worker_.now()) {
+      idle_since_ + ns(limits_.keep_alive_timeout) <= now()) {
     close(Fault::none);
     return;
   }

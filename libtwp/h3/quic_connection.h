@@ -144,6 +144,10 @@ class QuicConnection final : Timer {
   void reset_stream(std::int64_t stream, std::uint64_t code) noexcept;  ///< RESET_STREAM: our octets end here
   void stop_sending(std::int64_t stream, std::uint64_t code) noexcept;  ///< the peer's are not wanted
 
+  /// Time and timers are the host's.
+  Instant now() const noexcept { return host_.now(); }
+  void arm_timer(Timer& timer, Instant at) noexcept { host_.arm(timer, at); }
+
   /// PING so often that the connection lives while something is waited for.
   void keep_alive(bool on) noexcept;
   Duration probe_timeout() const noexcept;
