@@ -129,7 +129,7 @@ class H3Session final : public Session, public Timer, QuicEvents, QuicOutput {
   void arm() noexcept;
   Instant next_deadline() const noexcept;
   void look_after_streams() noexcept;
-  bool body_too_slow(H3Stream& s) noexcept;
+  bool body_too_slow(H3Stream& s, LimitHit& limit) noexcept;
 
   Worker& worker_;
   std::unique_ptr<QuicConnection> conn_;

@@ -189,6 +189,7 @@ void H3Session::take_request(H3Stream& s, bool ended) noexcept {
   s.accepted_ = true;
   s.recv_done_ = ended;
   s.expects_continue_ = head.fields.has(HeaderId::expect);
+  s.at_own_pace_ = is_grpc(head);
   s.rate_since_ = now();
   s.use(acceptor_->accept(s));
   s.events().on_head(s, std::move(head), ended ? End::yes : End::no);
@@ -321,16 +322,13 @@ void H3Session::take_goaway(std::int64_t id) noexcept {
 
 void H3Session::log_limit(const LimitHit& limit) noexcept {
   if (limit.key.empty()) return;
-  log_limited(LogLevel::warning, std::string(server() ? "request from " : "response from ") +
-                                     peer().remote.text() + " refused: limits." + std::string(limit.key) +
-                                     " = " + std::to_string(limit.limit) + ", seen " +
-                                     std::to_string(limit.observed) + " (raise limits." +
-                                     std::string(limit.key) + ")");
+  log_limited(LogLevel::warning,
+              refusal_text((server() ? "request from " : "response from ") + peer().remote.text(), limit));
 }
 
 void H3Session::reject(H3Stream& s, Fault f, const LimitHit& limit) noexcept {
-  log_limit(limit);
   if (s.going_ || s.refused_) return;
+  log_limit(limit);
   s.refused_ = true;
   s.defect_ = f;
   if (server() && !s.accepted_) acceptor_->rejected(*this, f);

@@ -138,6 +138,7 @@ class H3Stream final : public Stream,
   bool asked_to_stop_ = false;     // and has been sent
   bool tunnel_refused_ = false;    // non-2xx to CONNECT: the client owes no end
   bool expects_continue_ = false;  // asked and not yet told to go on
+  bool at_own_pace_ = false;       // a call whose messages come when there is something to say
   bool starved_ = false;           // our window may have held it up since rate_since_
   bool exact_ = false;             // send_left_ octets were announced
   bool bomb_ = false;              // its field section is so far over the limits that nobody looks at it

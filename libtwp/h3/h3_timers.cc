@@ -23,15 +23,16 @@ Instant H3Session::next_deadline() const noexcept {
   return std::max(at, now());
 }
 
-/// Since the last look; as HTTP/1 measures it.
-bool H3Session::body_too_slow(H3Stream& s) noexcept {
+/// Since the last look; as HTTP/1 measures it, and as HTTP/2 not of conversations.
+bool H3Session::body_too_slow(H3Stream& s, LimitHit& limit) noexcept {
   if (!server() || !s.live() || !s.accepted_ || s.recv_done_ || s.method_ == Method::connect) return false;
+  if (s.at_own_pace_ || s.send_state() != SendState::head) return false;
   const Instant elapsed = now() - s.rate_since_;
   if (elapsed < ns(limits_.body_rate_window)) return false;
   const bool waits = s.expects_continue_ && s.body_octets_ == 0;
-  const bool slow = limits_.min_body_rate != 0 && !s.starved_ && !waits &&
-                    static_cast<double>(s.body_octets_ - s.rate_from_) <
-                        limits_.min_body_rate * (static_cast<double>(elapsed) * 1e-9);
+  const double rate = static_cast<double>(s.body_octets_ - s.rate_from_) / (static_cast<double>(elapsed) * 1e-9);
+  const bool slow = rate < limits_.min_body_rate && !s.starved_ && !waits;
+  limit = {"min_body_rate", static_cast<std::uint64_t>(rate), limits_.min_body_rate};
   s.rate_since_ = now();
   s.rate_from_ = s.body_octets_;
   s.starved_ = s.unconsumed_ >= limits_.stream_window / 2;
@@ -44,8 +45,8 @@ void H3Session::look_after_streams() noexcept {
     if (s.closed_ || s.reset_by_us_) return;
     if (server() && !s.head_taken_ && !s.refused_ && s.born_ + ns(limits_.head_timeout) <= at)
       reject(s, Fault::head_timeout, {});
-    else if (body_too_slow(s))
-      reject(s, Fault::too_slow, {});
+    else if (LimitHit limit; body_too_slow(s, limit))
+      reject(s, Fault::too_slow, limit);
     else if (s.has_unsent() && s.moved_at_ != kNever && s.moved_at_ + ns(limits_.stream_idle_timeout) <= at) {
       // The peer lives and opens no window.
       s.go(Fault::idle_timeout);

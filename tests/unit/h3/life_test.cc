@@ -45,6 +45,21 @@ BOOST_AUTO_TEST_CASE(a_head_that_does_not_end_is_not_waited_for) {
   BOOST_TEST(!rig.owner.gone);
 }
 
+/// Chats, watches, subscriptions: who leads them says something when there is something to say.
+BOOST_AUTO_TEST_CASE(a_conversation_has_no_rate) {
+  HttpLimits limits;
+  limits.body_rate_window = seconds(3);
+  h3::H3ServerRig rig(limits);
+  BOOST_REQUIRE(rig.greet());
+  const auto id = rig.ask(headers(request("/", "POST")), false);
+  rig.acceptor.streams.at(0)->send_head(Head::response(200, BodySize::unknown()), End::no);
+  for (int i = 0; i < 10; ++i) {
+    rig.peer.send(id, frame(h3::kData, "x"));
+    rig.world.pass(seconds(1));
+  }
+  BOOST_TEST(!rig.acceptor.streams.at(0)->gone);
+}
+
 BOOST_AUTO_TEST_CASE(an_upload_that_drips_is_answered) {
   HttpLimits limits;
   limits.body_rate_window = seconds(3);
