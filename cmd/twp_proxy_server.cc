@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <latch>
@@ -215,20 +216,22 @@ void Server::reload() {
   // The first worker's turn decides: what it cannot open, nobody can.
   if (auto ok = lanes_.front()->shard->reload(*snapshot, nullptr); !ok) return keep(ok.error().what);
   reload_lanes(std::move(*snapshot));
-  log(LogLevel::info, "reloaded");
 }
 
 void Server::reload_lanes(std::shared_ptr<const Snapshot> snapshot) {
   snapshot_ = snapshot;
   const auto bound = std::make_shared<const std::vector<Address>>(lanes_.front()->shard->addresses());
+  // Who reads "reloaded" may count on it: the last worker to have taken the configuration says it.
+  const auto missing = std::make_shared<std::atomic<std::size_t>>(lanes_.size());
   for (const auto& lane : lanes_) {
     const bool first = lane == lanes_.front();
-    lane->worker->post([&lane = *lane, snapshot, bound, first] {
+    lane->worker->post([&lane = *lane, snapshot, bound, first, missing] {
       if (lane.log != nullptr)
         if (auto ok = lane.log->reopen(snapshot->config().access_log.file); !ok) log(LogLevel::error, ok.error().what);
-      if (first) return;
-      if (auto ok = lane.shard->reload(snapshot, bound.get()); !ok)
-        log(LogLevel::error, "reload of worker " + std::to_string(lane.worker->index()) + ": " + ok.error().what);
+      if (!first)
+        if (auto ok = lane.shard->reload(snapshot, bound.get()); !ok)
+          log(LogLevel::error, "reload of worker " + std::to_string(lane.worker->index()) + ": " + ok.error().what);
+      if (missing->fetch_sub(1) == 1) log(LogLevel::info, "reloaded");
     });
   }
 }
