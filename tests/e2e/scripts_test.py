@@ -263,7 +263,8 @@ class NothingLeft(unittest.TestCase):
                 run.send_signal(sig)
                 self.assertEqual(run.wait(timeout=30), 128 + sig)
             self.assertEqual(marked(mark.encode()), [])
-            self.assertEqual(os.listdir(folder), ["out"])
+            # A program that is ended while ThreadSanitizer starts it leaves that runtime's own file.
+            self.assertEqual([n for n in os.listdir(folder) if not n.startswith("tsan.rodata.")], ["out"])
 
     def test_run_rps_cleans_up_after_sigint(self):
         self.interrupted_run(signal.SIGINT)
