@@ -46,6 +46,8 @@ class Slice {
                              : std::string_view(reinterpret_cast<const char*>(block_->data) + off_, len_);
   }
   std::size_t size() const noexcept { return len_; }
+  Block* block() const noexcept { return block_; }        ///< still held by the slice; null when it never had one
+  std::uint32_t offset() const noexcept { return off_; }  ///< of the first octet, in the block
   bool empty() const noexcept { return len_ == 0; }
 
   /// Takes the first `n` (<= size()) octets off into a slice of their own; both share the block.

@@ -71,6 +71,9 @@ class Worker final : PollHandler {
     if (!t.linked()) queue_[static_cast<unsigned>(phase)].push_back(t);
   }
 
+  /// Whether tasks wait for the next turn.
+  bool work_waiting() noexcept;
+
   void arm(Timer& t, Duration in) noexcept { arm_at(t, now_ + static_cast<Instant>(in.count())); }
   void arm_at(Timer& t, Instant deadline) noexcept;
 
@@ -112,7 +115,6 @@ class Worker final : PollHandler {
   void run_phase(Phase phase, unsigned budget) noexcept;
   void rearm_wheel() noexcept;
   void reap() noexcept;
-  bool work_waiting() noexcept;
 
   static constexpr unsigned kClientBudget = 512;  // client tasks a turn: bounds the age of the first response
 

@@ -84,8 +84,10 @@ class H2Session final : public Session, public TransportHandler, public Timer, F
 
   // Input
   void read_soon() noexcept { worker_.schedule(server() ? Phase::client : Phase::origin, read_task_); }
+  void take_rest() noexcept;
   void take_first() noexcept;
   void read_some() noexcept;
+  bool turn_is_over() const noexcept;
   void feed(Block* block, std::uint32_t off, std::uint32_t n) noexcept;
   void give(std::size_t to) noexcept;
   void flooded() noexcept;
@@ -172,6 +174,8 @@ class H2Session final : public Session, public TransportHandler, public Timer, F
   std::size_t frame_at_ = 0;   // where the head of the last frame begins
   const std::byte* in_ = nullptr;
   Chain first_;
+  Slice rest_;  // input for the next turn
+  std::uint64_t glitches_before_ = 0;  // guard_.glitches.added() when this turn began
   Slice held_;  // the last piece of a body, until nghttp2 has checked its end
   H2Stream* held_by_ = nullptr;
   std::size_t connection_credit_ = 0;

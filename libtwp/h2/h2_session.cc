@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kMinRead = 4096;  // free octets in the inbox block that are worth a recv
 constexpr int kReadsPerTurn = 8;        // then others get a turn
+constexpr std::uint64_t kGlitchesPerTurn = 16;
 constexpr Duration kPatience = std::chrono::seconds(1);  // who waits so long and cancels is no flood
 constexpr Duration kDrainNotice =
     std::chrono::seconds(1);  // between the two GOAWAYs, when no PING comes back
@@ -69,9 +70,21 @@ void H2Session::on_ready(Transport&, bool readable, bool writable) noexcept {
   if (writable && !out_.empty()) flush_soon();
 }
 
+/// A flood costs much more than reading it, and 16 KiB hold hundreds of its frames: others are served in between.
+bool H2Session::turn_is_over() const noexcept {
+  return guard_.glitches.added() - glitches_before_ >= kGlitchesPerTurn;
+}
+
+/// What the turn before was not to take any more.
+void H2Session::take_rest() noexcept {
+  if (rest_.empty()) return;
+  const Slice rest = std::move(rest_);
+  feed(rest.block(), rest.offset(), static_cast<std::uint32_t>(rest.size()));
+}
+
 /// What a sniffer read, through blocks of our own so that bodies can be slices of it.
 void H2Session::take_first() noexcept {
-  while (!first_.empty() && !dead_) {
+  while (!first_.empty() && rest_.empty() && !dead_) {
     Block* b = BlockPool::local().inbox(kMinRead);
     const Slice s = first_.take_front(b->size - b->used);
     std::memcpy(b->data + b->used, s.bytes().data(), s.size());
@@ -83,8 +96,10 @@ void H2Session::take_first() noexcept {
 
 void H2Session::read_some() noexcept {
   if (dead_) return;
+  glitches_before_ = guard_.glitches.added();
+  take_rest();
   take_first();
-  for (int i = 0; i < kReadsPerTurn && !dead_ && !eof_ && !closing_; ++i) {
+  for (int i = 0; i < kReadsPerTurn && rest_.empty() && !dead_ && !eof_ && !closing_; ++i) {
     Block* b = BlockPool::local().inbox(kMinRead);
     const IoResult r = transport_->read({b->data + b->used, b->size - b->used});
     if (r.status == IoStatus::again) break;
@@ -106,7 +121,7 @@ void H2Session::read_some() noexcept {
   if (dead_) return;
   if (eof_)
     handle_eof();
-  else if (!closing_ && !transport_->drained())
+  else if (!closing_ && (!rest_.empty() || !transport_->drained()))
     read_soon();
   // Window updates, answers to PING and SETTINGS, GOAWAY; the end of streams.
   if (!dead_) flush_soon();
@@ -123,7 +138,7 @@ void H2Session::feed(Block* block, std::uint32_t off, std::uint32_t n) noexcept 
   given_ = 0;
   frame_at_ = ~std::size_t{0};
   std::size_t at = 0;
-  while (at < in.size() && !failing_ && !dead_) {
+  while (at < in.size() && !failing_ && !dead_ && !turn_is_over()) {
     looked_at_ = at;
     const FrameGuard::Verdict v = guard_.look(in, at, *this, worker_.now());
     if (guard_.payload_seen() == 0 && at >= FrameGuard::kHead) frame_at_ = at - FrameGuard::kHead;
@@ -135,7 +150,9 @@ void H2Session::feed(Block* block, std::uint32_t off, std::uint32_t n) noexcept 
     else if (v == FrameGuard::Verdict::protocol_error)
       fail(NGHTTP2_PROTOCOL_ERROR, Fault::protocol_error);
   }
-  give(in.size());
+  give(at);
+  if (at < in.size() && !failing_ && !dead_)
+    rest_ = Slice(BlockPool::retain(block), off + static_cast<std::uint32_t>(at), n - static_cast<std::uint32_t>(at));
   if (!dead_) release_held(End::no);
   if (!dead_ && guard_.in_header_block()) arm();
   in_ = nullptr;
@@ -431,6 +448,7 @@ void H2Session::end_session(Fault why) noexcept {
   read_task_.unlink();
   flush_task_.unlink();
   first_.clear();
+  rest_ = {};
   owner_.on_session_gone(*this, why);
   if (send_broken_ || eof_ || !out_.empty()) {
     transport_->close(why);

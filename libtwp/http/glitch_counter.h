@@ -18,6 +18,7 @@ class GlitchCounter {
   void add(std::uint32_t quarters, Instant now, const HttpLimits& limits) noexcept {
     leak(now, limits);
     level_ += quarters;
+    ++added_;
   }
   /// An exchange went well: makes up for one event, so that a busy honest peer is never near the limit.
   void forgive() noexcept { level_ -= level_ < kWhole ? level_ : kWhole; }
@@ -25,11 +26,14 @@ class GlitchCounter {
     return level_ > std::uint64_t{limits.h2_glitch_burst} * kWhole;
   }
   std::uint64_t events() const noexcept { return (level_ + kWhole - 1) / kWhole; }
+  /// How often add() was called; never goes down.
+  std::uint64_t added() const noexcept { return added_; }
 
  private:
   void leak(Instant now, const HttpLimits& limits) noexcept;
 
   std::uint64_t level_ = 0;
+  std::uint64_t added_ = 0;
   Instant leaked_at_ = kNever;
 };
 

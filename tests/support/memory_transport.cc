@@ -214,7 +214,7 @@ void run_quiet(Worker& worker) {
   for (unsigned quiet = 0; quiet < 4;) {
     const std::uint64_t before = activity();
     worker.turn(Duration::zero());
-    quiet = activity() == before ? quiet + 1 : 0;
+    quiet = activity() == before && !worker.work_waiting() ? quiet + 1 : 0;
   }
 }
 

@@ -272,6 +272,24 @@ BOOST_AUTO_TEST_CASE(window_updates_come_with_credit_only) {
   BOOST_TEST(rig.find(h2::window_update, 1)->u32(0) == 48'000u);
 }
 
+BOOST_AUTO_TEST_CASE(a_flood_lets_others_have_their_turn) {
+  H2ServerRig rig;
+  rig.greet();
+  std::string resets;
+  for (std::uint32_t id = 1; id < 2 * 90; id += 2)
+    resets += h2::whole_headers(id, h2::get()) + h2::frame(h2::rst_stream, 0, id, h2::number(8, 4));
+  BOOST_TEST_REQUIRE(resets.size() < kBlockSize);  // one read
+  rig.peer->send(resets + h2::whole_headers(181, h2::get()));
+  std::size_t before = 0;
+  for (int turns = 0; turns < 100 && rig.acceptor.streams.size() < 91; ++turns) {
+    rig.worker.turn(0ms);
+    BOOST_TEST(rig.acceptor.streams.size() <= before + 17);
+    before = rig.acceptor.streams.size();
+  }
+  BOOST_TEST(rig.acceptor.streams.size() == 91u);
+  BOOST_TEST(!rig.owner.gone);
+}
+
 BOOST_AUTO_TEST_CASE(a_failing_transport_ends_a_server_once_at_any_call) {
   for (unsigned nth = 1; nth < 12; ++nth) {
     for (const bool read : {true, false}) {
