@@ -72,7 +72,8 @@ void Worker::run() noexcept {
 }
 
 bool Worker::work_waiting() noexcept {
-  return std::any_of(queue_.begin(), queue_.end(), [](auto& q) { return !q.empty(); });
+  const auto waits = [](Queue& q) { return !q.empty(); };
+  return std::ranges::any_of(queue_, waits) || std::ranges::any_of(rest_, waits);
 }
 
 void Worker::turn(Duration max_wait) noexcept {
@@ -99,11 +100,24 @@ void Worker::turn(Duration max_wait) noexcept {
 }
 
 void Worker::run_phase(Phase phase, unsigned budget) noexcept {
+  const auto i = static_cast<unsigned>(phase);
+  Queue rest;  // not what is only now told that its share is over
+  rest.splice_back(rest_[i]);
+  read_octets_ = 0;
+  run_queue(queue_[i], budget, phase != Phase::flush);
+  if (rest.empty()) return;
+  // One at least has its turn, however much the others have read.
+  read_octets_ = std::min(read_octets_, kOctetsPerTurn - 1);
+  run_queue(rest, budget, phase != Phase::flush);
+  rest.splice_back(rest_[i]);
+  rest_[i].splice_back(rest);
+}
+
+void Worker::run_queue(Queue& queue, unsigned budget, bool in_portions) noexcept {
   // Only what is queued now: a task that queues itself again runs in the next turn.
-  auto& queue = queue_[static_cast<unsigned>(phase)];
-  IList<Task, TaskTag> batch;
+  Queue batch;
   batch.splice_back(queue);
-  while (!batch.empty() && budget-- != 0) batch.pop_front().run();
+  while (!batch.empty() && budget-- != 0 && (!in_portions || read_octets_ < kOctetsPerTurn)) batch.pop_front().run();
   if (batch.empty()) return;
   batch.splice_back(queue);
   queue.splice_back(batch);

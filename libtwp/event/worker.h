@@ -71,8 +71,19 @@ class Worker final : PollHandler {
     if (!t.linked()) queue_[static_cast<unsigned>(phase)].push_back(t);
   }
 
+  /// Tells that the running task has read `octets`. When those of a phase add up to kOctetsPerTurn the rest of its tasks, which
+  /// are not those of the flush phase, waits for the next turn: bulk bodies make no turn long.
+  void charge(std::size_t octets) noexcept { read_octets_ += octets; }
+  static constexpr std::size_t kOctetsPerTurn = 512 * 1024;
+
   /// Whether tasks wait for the next turn.
   bool work_waiting() noexcept;
+
+  /// The same for what has had its share of a turn and wants more: those that have had none yet come first, whoever asks for
+  /// little is not kept waiting by bulk.
+  void schedule_rest(Phase phase, Task& t) noexcept {
+    if (!t.linked()) rest_[static_cast<unsigned>(phase)].push_back(t);
+  }
 
   void arm(Timer& t, Duration in) noexcept { arm_at(t, now_ + static_cast<Instant>(in.count())); }
   void arm_at(Timer& t, Instant deadline) noexcept;
@@ -113,6 +124,7 @@ class Worker final : PollHandler {
 
   void on_poll(Ready) noexcept override;  // mailbox wake-up
   void run_phase(Phase phase, unsigned budget) noexcept;
+  void run_queue(IList<Task, TaskTag>& queue, unsigned budget, bool in_portions) noexcept;
   void rearm_wheel() noexcept;
   void reap() noexcept;
 
@@ -120,6 +132,7 @@ class Worker final : PollHandler {
 
   const unsigned index_;
   event_base* base_ = nullptr;
+  std::size_t read_octets_ = 0;  // in the phase that runs
   Instant now_ = 0;
   bool now_is_fresh_ = true;
   std::uint64_t wall_offset_ = 0;
@@ -128,7 +141,9 @@ class Worker final : PollHandler {
   Instant wheel_armed_ = kNever;
   struct WheelEvent;
   std::unique_ptr<WheelEvent> wheel_event_;
-  std::array<IList<Task, TaskTag>, 3> queue_;
+  using Queue = IList<Task, TaskTag>;
+  std::array<Queue, 3> queue_;
+  std::array<Queue, 3> rest_;  // see schedule_rest()
   std::vector<Retired> retired_;
   IList<Guest, GuestTag> guests_;
   std::vector<std::unique_ptr<Signal>> signals_;

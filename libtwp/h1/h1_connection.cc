@@ -84,7 +84,7 @@ void H1Connection::read_some() noexcept {
   settle();
   if (dead_) return;
   if (!wants_input()) probe();
-  else if (!transport_->drained()) read_soon();
+  else if (!transport_->drained()) read_rest();
 }
 
 void H1Connection::probe() noexcept {

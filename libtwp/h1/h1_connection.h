@@ -89,6 +89,7 @@ class H1Connection : public Session, public Stream, public RawPort, public Trans
 
   // Input
   void read_soon() noexcept { worker_.schedule(phase_, read_task_); }
+  void read_rest() noexcept { worker_.schedule_rest(phase_, read_task_); }
   bool has_input() noexcept;
   /// Octets to parse a head or trailer section from; false when more must come first.
   bool gather(std::string_view& text, std::size_t max) noexcept;

@@ -39,7 +39,7 @@ class Linger final : public Guest, TransportHandler, Timer, Task {
       if (r.status != IoStatus::ok || seen_ >= kMaxOctets) finish();
     }
     // What is left makes no further edge.
-    if (!done_ && !transport_->drained()) worker_.schedule(Phase::client, *this);
+    if (!done_ && !transport_->drained()) worker_.schedule_rest(Phase::client, *this);
   }
 
   void finish() noexcept {

@@ -29,7 +29,7 @@ void set_flag(int fd, int level, int option, int value) noexcept { setsockopt(fd
 
 std::unique_ptr<TcpTransport> TcpTransport::accepted(Worker& worker, int fd, const Address& local,
                                                      const Address& remote) {
-  std::unique_ptr<TcpTransport> t(new TcpTransport(State::open));
+  std::unique_ptr<TcpTransport> t(new TcpTransport(worker, State::open));
   t->peer_.local = local;
   t->peer_.remote = remote;
   if (!t->poll_.open(worker, fd, *t)) return nullptr;
@@ -37,7 +37,7 @@ std::unique_ptr<TcpTransport> TcpTransport::accepted(Worker& worker, int fd, con
 }
 
 std::unique_ptr<TcpTransport> TcpTransport::connect(Worker& worker, const Address& to, const TcpOptions& options) {
-  std::unique_ptr<TcpTransport> t(new TcpTransport(State::connecting));
+  std::unique_ptr<TcpTransport> t(new TcpTransport(worker, State::connecting));
   t->peer_.remote = to;
   t->readable_ = t->writable_ = false;
   const int fd = ::socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -131,6 +131,7 @@ IoResult TcpTransport::read(std::span<std::byte> into) noexcept {
     n = ::recv(poll_.fd(), into.data(), into.size(), 0);
   } while (n < 0 && errno == EINTR);
   if (n > 0) {
+    worker_.charge(static_cast<std::size_t>(n));
     // A short read has emptied the socket; a FIN behind it makes another edge unless it was seen already.
     if (static_cast<std::size_t>(n) < into.size() && !hangup_) {
       readable_ = false;

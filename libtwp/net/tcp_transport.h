@@ -43,7 +43,7 @@ class TcpTransport final : public Transport, PollHandler, Task {
  private:
   enum class State : std::uint8_t { connecting, failed, open, closed };
 
-  explicit TcpTransport(State state) noexcept : state_(state) {}
+  TcpTransport(Worker& worker, State state) noexcept : worker_(worker), state_(state) {}
   void on_poll(Ready ready) noexcept override;
   void run() noexcept override;  // delivers a connect that failed inside connect()
   void finish_connect() noexcept;
@@ -51,6 +51,7 @@ class TcpTransport final : public Transport, PollHandler, Task {
   IoResult failed(int err) noexcept;
   IoResult lost() noexcept;
 
+  Worker& worker_;
   TransportHandler* handler_ = nullptr;
   PollFd poll_;
   PeerInfo peer_;

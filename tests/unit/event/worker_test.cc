@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <functional>
@@ -162,6 +163,56 @@ BOOST_AUTO_TEST_CASE(clients_have_a_budget_and_keep_their_order) {
   w.turn(Duration::zero());
   BOOST_REQUIRE(order.size() == 1000u);
   BOOST_TEST(std::is_sorted(order.begin(), order.end()));
+}
+
+BOOST_AUTO_TEST_CASE(who_wants_more_comes_behind_who_has_had_nothing) {
+  Worker w;
+  std::string order;
+  Job bulk([&](Job& job) {
+    order += 'b';
+    w.charge(2 * Worker::kOctetsPerTurn);
+    w.schedule_rest(Phase::client, job);
+  });
+  Job small([&](Job&) { order += 's'; });
+  Job other([&](Job& job) {
+    order += 'o';
+    if (order.size() < 9) w.schedule_rest(Phase::client, job);
+  });
+  w.schedule(Phase::client, bulk);
+  w.turn(Duration::zero());
+  w.schedule(Phase::client, small);
+  w.turn(Duration::zero());
+  BOOST_TEST(order == "bsb");
+  // Those that want more take turns, one at least in each.
+  w.schedule_rest(Phase::client, other);
+  for (int i = 0; i < 4; ++i) w.turn(Duration::zero());
+  BOOST_TEST(order == "bsbbobobob");
+  BOOST_TEST(w.work_waiting());
+}
+
+BOOST_AUTO_TEST_CASE(what_is_read_bounds_a_phase_but_not_the_flush) {
+  for (const Phase phase : {Phase::origin, Phase::client, Phase::flush}) {
+    Worker w;
+    int ran = 0;
+    struct Reader final : Task {
+      void run() noexcept override {
+        ++*ran;
+        worker->charge(Worker::kOctetsPerTurn / 2);
+      }
+      Worker* worker = nullptr;
+      int* ran = nullptr;
+    };
+    std::array<Reader, 5> readers;
+    for (Reader& r : readers) {
+      r.worker = &w;
+      r.ran = &ran;
+      w.schedule(phase, r);
+    }
+    for (const int expected : {2, 4, 5}) {
+      w.turn(Duration::zero());
+      BOOST_TEST(ran == (phase == Phase::flush ? 5 : expected));
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(retired_objects_die_at_the_end_and_may_retire_more) {
