@@ -29,6 +29,7 @@ FrameGuard::Verdict FrameGuard::look(std::span<const std::byte> in, std::size_t&
     partial_[partial_size_++] = static_cast<std::uint8_t>(in[at++]);
   if (partial_size_ < kHead) return Verdict::pass;
   partial_size_ = 0;
+  ++frames_;
   const auto& p = partial_;
   head_.length = std::uint32_t{p[0]} << 16 | std::uint32_t{p[1]} << 8 | p[2];
   head_.type = p[3];
@@ -113,6 +114,7 @@ void FrameGuard::new_stream() noexcept {
     gap_to_ = head_.stream - 1;
   }
   last_id_ = head_.stream;
+  ++streams_;
 }
 
 /// DATA, or HEADERS that begin no stream. RFC 9113 §5.1: on a stream that is closed because the peer ended or reset

@@ -47,6 +47,9 @@ class FrameGuard {
 
   /// Octets of the payload of the frame in progress that were looked at.
   std::uint32_t payload_seen() const noexcept { return head_.length - payload_left_; }
+  /// Since the beginning: heads of frames, and streams that the peer has opened.
+  std::uint64_t frames() const noexcept { return frames_; }
+  std::uint64_t streams() const noexcept { return streams_; }
   bool in_header_block() const noexcept { return block_open_; }
   Instant header_block_since() const noexcept { return block_since_; }
   /// The stream whose header block is in progress.
@@ -81,6 +84,8 @@ class FrameGuard {
   std::uint8_t preface_left_;
   const bool server_;
   bool block_open_ = false;
+  std::uint64_t frames_ = 0;
+  std::uint64_t streams_ = 0;
   std::uint32_t payload_left_ = 0;
   std::uint32_t dependency_ = 0;  // of PRIORITY
   std::uint32_t settings_seen_ = 0;

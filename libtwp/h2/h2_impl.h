@@ -83,7 +83,9 @@ class H2Session final : public Session, public TransportHandler, public Timer, F
   void submit_settings() noexcept;
 
   // Input
-  void read_soon() noexcept { worker_.schedule(server() ? Phase::client : Phase::origin, read_task_); }
+  Phase phase() const noexcept { return server() ? Phase::client : Phase::origin; }
+  void read_soon() noexcept { worker_.schedule(phase(), read_task_); }
+  void read_rest() noexcept { worker_.schedule_rest(phase(), read_task_); }
   void take_rest() noexcept;
   void take_first() noexcept;
   void read_some() noexcept;
@@ -145,7 +147,8 @@ class H2Session final : public Session, public TransportHandler, public Timer, F
   void note_refusal(const H2Stream& s) noexcept;
   bool body_too_slow(H2Stream& s, LimitHit& limit) noexcept;
   bool is_done(const H2Stream& s) const noexcept;
-  void end_streams(Fault why) noexcept;
+  static constexpr std::size_t kAll = ~std::size_t{0};
+  bool end_streams(Fault why, std::size_t most) noexcept;
   void fail(std::uint32_t code, Fault why) noexcept;  ///< GOAWAY, then the end of the session
   void over(Fault why) noexcept;         ///< every stream has ended: closes when the output has left
   void end_session(Fault why) noexcept;  ///< closes the transport and tells the owner, once
@@ -175,7 +178,9 @@ class H2Session final : public Session, public TransportHandler, public Timer, F
   const std::byte* in_ = nullptr;
   Chain first_;
   Slice rest_;  // input for the next turn
-  std::uint64_t glitches_before_ = 0;  // guard_.glitches.added() when this turn began
+  struct Seen {
+    std::uint64_t frames = 0, streams = 0, glitches = 0;
+  } before_;    // when this turn began
   Slice held_;  // the last piece of a body, until nghttp2 has checked its end
   H2Stream* held_by_ = nullptr;
   std::size_t connection_credit_ = 0;

@@ -53,7 +53,7 @@ void H2Session::flush() noexcept {
       submit_all();
       pull();
       if (broken_) {
-        end_streams(Fault::internal);
+        end_streams(Fault::internal, kAll);
         end_session(Fault::internal);
         return;
       }

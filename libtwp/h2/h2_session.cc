@@ -14,7 +14,10 @@ namespace {
 
 constexpr std::size_t kMinRead = 4096;  // free octets in the inbox block that are worth a recv
 constexpr int kReadsPerTurn = 8;        // then others get a turn
+constexpr std::uint64_t kFramesPerTurn = 256;
+constexpr std::uint64_t kStreamsPerTurn = 64;
 constexpr std::uint64_t kGlitchesPerTurn = 16;
+constexpr std::size_t kEndsPerTurn = 8;
 constexpr Duration kPatience = std::chrono::seconds(1);  // who waits so long and cancels is no flood
 constexpr Duration kDrainNotice =
     std::chrono::seconds(1);  // between the two GOAWAYs, when no PING comes back
@@ -70,9 +73,10 @@ void H2Session::on_ready(Transport&, bool readable, bool writable) noexcept {
   if (writable && !out_.empty()) flush_soon();
 }
 
-/// A flood costs much more than reading it, and 16 KiB hold hundreds of its frames: others are served in between.
+/// Small frames cost much more than reading them, and 16 KiB hold a thousand: others are served in between.
 bool H2Session::turn_is_over() const noexcept {
-  return guard_.glitches.added() - glitches_before_ >= kGlitchesPerTurn;
+  return guard_.frames() - before_.frames >= kFramesPerTurn || guard_.streams() - before_.streams >= kStreamsPerTurn ||
+         guard_.glitches.added() - before_.glitches >= kGlitchesPerTurn;
 }
 
 /// What the turn before was not to take any more.
@@ -96,7 +100,7 @@ void H2Session::take_first() noexcept {
 
 void H2Session::read_some() noexcept {
   if (dead_) return;
-  glitches_before_ = guard_.glitches.added();
+  before_ = {guard_.frames(), guard_.streams(), guard_.glitches.added()};
   take_rest();
   take_first();
   for (int i = 0; i < kReadsPerTurn && rest_.empty() && !dead_ && !eof_ && !closing_; ++i) {
@@ -122,7 +126,7 @@ void H2Session::read_some() noexcept {
   if (eof_)
     handle_eof();
   else if (!closing_ && (!rest_.empty() || !transport_->drained()))
-    read_soon();
+    read_rest();
   // Window updates, answers to PING and SETTINGS, GOAWAY; the end of streams.
   if (!dead_) flush_soon();
 }
@@ -232,8 +236,8 @@ void H2Session::handle_read_error(Fault f) noexcept {
   eof_ = true;
   send_broken_ = true;
   all_.for_each([&](H2Stream& s) { s.go(s.closed_ && !s.going_ ? done_fault(s) : peer_gone(s, f)); });
-  end_streams(f);
-  end_session(f == Fault::tls_truncated || f == Fault::none ? Fault::peer_closed : f);
+  out_.clear();
+  over(f == Fault::tls_truncated || f == Fault::none ? Fault::peer_closed : f);
 }
 
 /// A peer that has ended its side can open no window any more: what is not out now will never be.
@@ -341,7 +345,7 @@ void H2Session::settle() noexcept {
   if (!dead_) settle_streams();
   if (dead_) return;
   if (closing_) {
-    if (out_.empty()) over(closing_why_);
+    if (out_.empty() || !all_.empty()) over(closing_why_);
     return;
   }
   if (eof_ && eof_handled_) {
@@ -363,8 +367,10 @@ void H2Session::settle() noexcept {
   if (!dead_ && !armed()) arm();
 }
 
-void H2Session::end_streams(Fault why) noexcept {
-  while (!all_.empty()) {
+/// At most `most`; true when there are none any more.
+bool H2Session::end_streams(Fault why, std::size_t most) noexcept {
+  for (; !all_.empty(); --most) {
+    if (most == 0) return false;
     H2Stream& s = all_.front();
     if (s.attached_) {
       const bool unsent = !server() && !s.submitted_ && (failing_ || closing_);
@@ -374,6 +380,7 @@ void H2Session::end_streams(Fault why) noexcept {
     }
     destroy(s);
   }
+  return true;
 }
 
 // --- the end ----------------------------------------------------------------------------------------
@@ -425,15 +432,21 @@ void H2Session::say_goodbye(Fault why) noexcept {
 void H2Session::close(Fault why) noexcept {
   if (dead_) return;
   say_goodbye(why);
-  end_streams(why);
+  end_streams(why, kAll);
   end_session(why);
 }
 
+/// Ends the streams, then the session. Each may end a request to an origin and its connection: a turn does not take many.
 void H2Session::over(Fault why) noexcept {
   closing_ = true;
   closing_why_ = why;
-  end_streams(why != Fault::none ? why : server() ? Fault::shutdown : Fault::origin_refused_stream);
+  const Fault of_streams = why != Fault::none ? why : server() ? Fault::shutdown : Fault::origin_refused_stream;
+  const bool all = end_streams(of_streams, kEndsPerTurn);
   if (dead_) return;
+  if (!all) {
+    flush_soon();
+    return;
+  }
   if (!out_.empty() && !send_broken_) {
     closing_left_ = out_.size();
     worker_.arm(*this, kCloseTimeout);

@@ -93,6 +93,7 @@ void H2Session::look_after_streams() noexcept {
 void H2Session::on_timer() noexcept {
   if (dead_) return;
   if (closing_) {
+    if (!all_.empty()) return;  // over() goes on
     if (out_.size() == closing_left_) {
       send_broken_ = true;
       end_session(closing_why_);

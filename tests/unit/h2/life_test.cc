@@ -1,4 +1,6 @@
 // The server role over time: timeouts, draining, half close, priorities, what a lost client leaves behind.
+#include <algorithm>
+
 #include <boost/test/unit_test.hpp>
 
 #include "support/h2_rig.h"
@@ -288,6 +290,42 @@ BOOST_AUTO_TEST_CASE(a_flood_lets_others_have_their_turn) {
   }
   BOOST_TEST(rig.acceptor.streams.size() == 91u);
   BOOST_TEST(!rig.owner.gone);
+}
+
+BOOST_AUTO_TEST_CASE(small_frames_let_others_have_their_turn) {
+  HttpLimits limits;
+  H2ServerRig rig(limits);
+  rig.acceptor.setup = [](Recorder& r) { r.consume = false; };
+  rig.greet();
+  // WINDOW_UPDATE, which alone is not suspicious for some time, and a request behind them: not in the same turn.
+  std::string frames;
+  for (int i = 0; i < 300; ++i) frames += h2::frame(h2::window_update, 0, 0, h2::number(1, 4));
+  rig.peer->send(frames + h2::whole_headers(1, h2::get()));
+  rig.worker.turn(0ms);
+  rig.worker.turn(0ms);
+  BOOST_TEST(rig.acceptor.streams.empty());
+  rig.settle();
+  BOOST_TEST(rig.acceptor.streams.size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(the_streams_of_a_lost_client_end_over_several_turns) {
+  H2ServerRig rig;
+  rig.acceptor.setup = [](Recorder& r) { r.consume = false; };
+  rig.greet();
+  std::string frames;
+  for (std::uint32_t id = 1; id < 2 * 100; id += 2) frames += h2::whole_headers(id, h2::get());
+  rig.play(frames);
+  BOOST_TEST_REQUIRE(rig.acceptor.streams.size() == 100u);
+  const auto ended = [&] { return std::ranges::count_if(rig.acceptor.streams, [](const auto& s) { return s->gone; }); };
+  rig.peer.reset();
+  std::ptrdiff_t before = 0;
+  for (int turns = 0; turns < 100 && !rig.owner.gone; ++turns) {
+    rig.worker.turn(0ms);
+    BOOST_TEST(ended() <= before + 16);  // one turn's reading and its flush
+    before = ended();
+  }
+  BOOST_TEST(rig.owner.gone);
+  BOOST_TEST(ended() == 100);
 }
 
 BOOST_AUTO_TEST_CASE(a_failing_transport_ends_a_server_once_at_any_call) {
