@@ -182,8 +182,8 @@ void Exchange::choose_origin(bool replay) noexcept {
   if (!route_->preserve_host || authority_.empty()) head_.authority = member_->authority;
   // Of this leg: what the client came with is told by X-Forwarded-Proto or Forwarded.
   head_.scheme = member_->pool->target().tls ? "https" : "http";
-  const auto got =
-      member_->pool->acquire(*this, *this, replay ? OriginPool::Reuse::no : OriginPool::Reuse::yes);
+  const auto got = member_->pool->acquire(*this, *this, replay ? OriginPool::Reuse::no : OriginPool::Reuse::yes,
+                                          &client_->session());
   if (got.stream != nullptr)
     send_request(*got.stream, got.reused);
   else if (got.fault != Fault::none)

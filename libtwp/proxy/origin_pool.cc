@@ -11,7 +11,7 @@ constexpr Duration kLongestBackOff = std::chrono::seconds(30);
 constexpr Duration kRedial = std::chrono::milliseconds(100);  // when there were no descriptors
 // A dial takes the kernel some 20 us: a client that asks for a hundred at once is not to hold up the worker for all of
 // them, and one that is thrown out in the next turn has cost no more than these.
-constexpr unsigned kDialsPerTurn = 16;
+constexpr unsigned kDialsPerTurn = 8;
 
 }  // namespace
 
@@ -69,7 +69,8 @@ OriginPool::~OriginPool() {
   while (!all_.empty()) delete &all_.front();  // its hooks take it off the lists
 }
 
-OriginPool::Result OriginPool::acquire(StreamEvents& events, PoolWaiter& waiter, Reuse reuse) noexcept {
+OriginPool::Result OriginPool::acquire(StreamEvents& events, PoolWaiter& waiter, Reuse reuse,
+                                        const void* client) noexcept {
   if (shut_down_) return {nullptr, Fault::shutdown, false};
   if (reuse == Reuse::no && connections_ >= limits_.max_connections) close_oldest_idle();
   // Where no connection may be opened any other is better than none.
@@ -81,7 +82,7 @@ OriginPool::Result OriginPool::acquire(StreamEvents& events, PoolWaiter& waiter,
     result.stream = open_on(c, events, result.reused);
     if (result.stream != nullptr) return result;
   }
-  if (waiting_ >= limits_.max_queue) {
+  if (waiting() >= limits_.max_queue) {
     ++counters_.queue_full;
     return {nullptr, Fault::queue_full, false};
   }
@@ -89,8 +90,7 @@ OriginPool::Result OriginPool::acquire(StreamEvents& events, PoolWaiter& waiter,
   waiter.events_ = &events;
   waiter.after_ = fresh ? opened_ : 0;
   waiter.deadline_ = worker_.now() + static_cast<Instant>(limits_.queue_timeout.count());
-  waiters_.push_back(waiter);
-  ++waiting_;
+  waiters_.push(waiter, client);
   ++counters_.waiting;
   if (!queue_timer_.armed()) worker_.arm_at(queue_timer_, waiter.deadline_);
   // Behind this turn's input: who is cancelled in it, and who gets a connection that it frees, needs none.
@@ -101,25 +101,28 @@ OriginPool::Result OriginPool::acquire(StreamEvents& events, PoolWaiter& waiter,
 void OriginPool::cancel(PoolWaiter& waiter) noexcept {
   if (waiter.pool_ != this) return;
   waiter.pool_ = nullptr;
-  waiter.IListHook<PoolWaiterTag>::unlink();
-  --waiting_;
+  waiters_.remove(waiter);
   --counters_.waiting;
 }
 
-/// Out of the queue.
-PoolWaiter& OriginPool::take_waiter(PoolWaiter& w) noexcept {
-  cancel(w);
+/// Out of the queue, to be told something.
+PoolWaiter& OriginPool::take_waiter(FairQueue::Item& item) noexcept {
+  auto& w = static_cast<PoolWaiter&>(item);
+  w.pool_ = nullptr;
+  waiters_.serve(w);
+  --counters_.waiting;
   return w;
 }
 
-/// Who waits longest of those for whom `c` will do.
+/// Whose turn it is of those for whom `c` will do.
 PoolWaiter* OriginPool::waiter_for(const Connection& c) noexcept {
-  return waiters_.find([&](const PoolWaiter& w) { return w.after_ < c.number; });
+  return static_cast<PoolWaiter*>(
+      waiters_.find([&](const FairQueue::Item& w) { return static_cast<const PoolWaiter&>(w).after_ < c.number; }));
 }
 
 void OriginPool::fail_waiters(Fault why, const std::string& detail) noexcept {
   // Who fails may come back at once; only those that wait now are meant.
-  for (std::size_t n = waiting_; n != 0 && !waiters_.empty(); --n)
+  for (std::size_t n = waiting(); n != 0 && !waiters_.empty(); --n)
     take_waiter(waiters_.front()).on_pool_failed(why, detail);
 }
 
@@ -284,7 +287,7 @@ void OriginPool::dial_failed(Connection& c, Fault fault, const std::string& deta
 
 /// No new connection can be had: whoever waited for one takes what there is.
 void OriginPool::serve_from_old() noexcept {
-  waiters_.for_each([](PoolWaiter& w) { w.after_ = 0; });
+  waiters_.for_each([](FairQueue::Item& w) { static_cast<PoolWaiter&>(w).after_ = 0; });
   for (std::size_t n = available_.size(); n != 0 && !waiters_.empty() && !available_.empty(); --n) {
     Connection& c = available_.front();
     c.IListHook<AvailableTag>::unlink();
@@ -350,14 +353,18 @@ void OriginPool::close_expired() noexcept {
 
 void OriginPool::expire_waiters() noexcept {
   const Instant now = worker_.now();
+  const auto deadline = [](const FairQueue::Item& item) { return static_cast<const PoolWaiter&>(item).deadline_; };
   // A waiter with a dial of its own is bounded by the dial's time; one that waits for an origin to say what it takes is not.
-  while (!all_have_a_dial() && !waiters_.empty() && waiters_.front().deadline_ <= now) {
+  while (!all_have_a_dial()) {
+    FairQueue::Item* const item = waiters_.find([&](const FairQueue::Item& i) { return deadline(i) <= now; });
+    if (item == nullptr) break;
     ++counters_.queue_timeouts;
-    take_waiter(waiters_.front()).on_pool_failed(Fault::queue_timeout, target_.host + ": no connection became free in time");
+    take_waiter(*item).on_pool_failed(Fault::queue_timeout, target_.host + ": no connection became free in time");
   }
   if (waiters_.empty()) return;
-  const Instant at = waiters_.front().deadline_;
-  worker_.arm_at(queue_timer_, at > now ? at : now + 50'000'000u);
+  Instant next = now + 3600'000'000'000u;
+  waiters_.for_each([&](const FairQueue::Item& i) { next = std::min(next, deadline(i)); });
+  worker_.arm_at(queue_timer_, next > now ? next : now + 50'000'000u);
 }
 
 void OriginPool::shut_down() noexcept {

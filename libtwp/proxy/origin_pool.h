@@ -14,6 +14,7 @@
 #include "http/session.h"
 #include "proxy/counters.h"
 #include "proxy/dialer.h"
+#include "proxy/fair_queue.h"
 
 namespace twp {
 
@@ -28,10 +29,8 @@ class Connector {
   ~Connector() = default;
 };
 
-struct PoolWaiterTag {};
-
 /// The pool's own part of a waiter.
-class PoolQueued : public IListHook<PoolWaiterTag> {
+class PoolQueued : public FairQueue::Item {
  private:
   friend class OriginPool;
   friend class PoolWaiter;
@@ -77,8 +76,8 @@ class PoolOwner {
 /// Session::settled) carries one, and counts like a dial for the rest.
 ///
 /// Invariants: a dial is started only when those in flight are not expected to carry all waiters; connections (open and
-/// being opened) never exceed max_connections; waiters are served in the order they came, but for those that need a
-/// connection opened after they came. When the process is out of descriptors they wait for a connection that becomes free, or
+/// being opened) never exceed max_connections; clients that wait are served in turn, each one's requests in
+/// the order they came, but for those that need a connection opened after they came. When the process is out of descriptors they wait for a connection that becomes free, or
 /// for descriptors, as at max_connections.
 class OriginPool {
  public:
@@ -92,13 +91,14 @@ class OriginPool {
   enum class Reuse : bool { no, yes };
   /// A stream at once (`reused` in `result`), or `waiter` is queued (stream null, fault none) and is called
   /// later, or nothing can be had (fault set). Reuse::no asks for a connection opened after this call where
-  /// the limits allow it: a replay must not meet a second connection that the origin has given up.
+  /// the limits allow it: a replay must not meet a second connection that the origin has given up. `client` says whose
+  /// request it is; it is only told apart from others.
   struct Result {
     Stream* stream = nullptr;
     Fault fault = Fault::none;
     bool reused = false;
   };
-  Result acquire(StreamEvents& events, PoolWaiter& waiter, Reuse reuse = Reuse::yes) noexcept;
+  Result acquire(StreamEvents& events, PoolWaiter& waiter, Reuse reuse = Reuse::yes, const void* client = nullptr) noexcept;
   /// `waiter` no longer waits. No-op when it does not.
   void cancel(PoolWaiter& waiter) noexcept;
 
@@ -112,12 +112,12 @@ class OriginPool {
   /// Connecting failed lately and the back-off is not over.
   bool backing_off() const noexcept { return worker_.now() < down_until_; }
   /// Streams open and requests waiting: what power of two choices compares.
-  std::size_t load() const noexcept { return active_ + waiting_; }
+  std::size_t load() const noexcept { return active_ + waiters_.size(); }
 
   const DialTarget& target() const noexcept { return target_; }
   std::size_t connections() const noexcept { return connections_; }  ///< open or being opened
   std::size_t dialing() const noexcept { return dialing_; }
-  std::size_t waiting() const noexcept { return waiting_; }
+  std::size_t waiting() const noexcept { return waiters_.size(); }
   std::size_t idle() const noexcept { return idle_; }
   /// Streams that the next connection is expected to carry at once.
   std::size_t expected_streams() const noexcept { return expected_; }
@@ -139,12 +139,12 @@ class OriginPool {
   void dial_failed(Connection& c, Fault fault, const std::string& detail) noexcept;
   void remove(Connection& c) noexcept;
   void session_gone(Connection& c) noexcept;
-  PoolWaiter& take_waiter(PoolWaiter& w) noexcept;
+  PoolWaiter& take_waiter(FairQueue::Item& w) noexcept;
   PoolWaiter* waiter_for(const Connection& c) noexcept;
   bool may_dial() const noexcept;
-  bool all_have_a_dial() const noexcept { return waiting_ <= dialing_ * expected_; }
+  bool all_have_a_dial() const noexcept { return waiting() <= dialing_ * expected_; }
   /// The same with the connections that have one stream and are expected to take more.
-  bool all_have_a_place() const noexcept { return waiting_ <= dialing_ * expected_ + unsettled_ * (expected_ - 1); }
+  bool all_have_a_place() const noexcept { return waiting() <= dialing_ * expected_ + unsettled_ * (expected_ - 1); }
   void fail_waiters(Fault why, const std::string& detail) noexcept;
   void close_oldest_idle() noexcept;
   void close_expired() noexcept;
@@ -160,8 +160,8 @@ class OriginPool {
 
   IList<Connection, AllTag> all_;
   IList<Connection, AvailableTag> available_;  // front: used last, so that the rest can age and close
-  IList<PoolWaiter, PoolWaiterTag> waiters_;
-  std::size_t connections_ = 0, dialing_ = 0, unsettled_ = 0, waiting_ = 0, idle_ = 0, active_ = 0;
+  FairQueue waiters_;
+  std::size_t connections_ = 0, dialing_ = 0, unsettled_ = 0, idle_ = 0, active_ = 0;
   std::uint64_t opened_ = 0;  // connections that were ever opened
   std::uint64_t dial_turn_ = 0;  // the turn in which it dialled last
   unsigned dials_this_turn_ = 0;

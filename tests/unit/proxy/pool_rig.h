@@ -22,8 +22,8 @@ struct PoolClient final : StreamEvents, PoolWaiter {
   }
   void on_pool_failed(Fault why, const std::string&) noexcept override { failed = why; }
 
-  void ask(OriginPool& pool, OriginPool::Reuse reuse = OriginPool::Reuse::yes) {
-    const auto got = pool.acquire(*this, *this, reuse);
+  void ask(OriginPool& pool, OriginPool::Reuse reuse = OriginPool::Reuse::yes, const void* client = nullptr) {
+    const auto got = pool.acquire(*this, *this, reuse, client);
     stream = got.stream;
     reused = got.reused;
     failed = got.fault;
