@@ -17,7 +17,7 @@ constexpr int kReadsPerTurn = 8;        // then others get a turn
 constexpr std::uint64_t kFramesPerTurn = 256;
 constexpr std::uint64_t kStreamsPerTurn = 64;
 constexpr std::uint64_t kGlitchesPerTurn = 16;
-constexpr std::size_t kEndsPerTurn = 8;
+constexpr std::size_t kEndsPerTurn = 4;
 constexpr Duration kPatience = std::chrono::seconds(1);  // who waits so long and cancels is no flood
 constexpr Duration kDrainNotice =
     std::chrono::seconds(1);  // between the two GOAWAYs, when no PING comes back

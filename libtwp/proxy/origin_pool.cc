@@ -11,7 +11,7 @@ constexpr Duration kLongestBackOff = std::chrono::seconds(30);
 constexpr Duration kRedial = std::chrono::milliseconds(100);  // when there were no descriptors
 // A dial takes the kernel some 20 us: a client that asks for a hundred at once is not to hold up the worker for all of
 // them, and one that is thrown out in the next turn has cost no more than these.
-constexpr unsigned kDialsPerTurn = 8;
+constexpr unsigned kDialsPerTurn = 4;
 
 }  // namespace
 

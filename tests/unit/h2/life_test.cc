@@ -321,7 +321,7 @@ BOOST_AUTO_TEST_CASE(the_streams_of_a_lost_client_end_over_several_turns) {
   std::ptrdiff_t before = 0;
   for (int turns = 0; turns < 100 && !rig.owner.gone; ++turns) {
     rig.worker.turn(0ms);
-    BOOST_TEST(ended() <= before + 16);  // one turn's reading and its flush
+    BOOST_TEST(ended() <= before + 8);  // one turn's reading and its flush
     before = ended();
   }
   BOOST_TEST(rig.owner.gone);

@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(an_origin_that_takes_few_gets_as_many_connections_as_are_ne
   for (int i = 0; i < 50; ++i) rig.ask();
   rig.connector.succeed_unsettled().set_max(2);
   BOOST_TEST(rig.pool.expected_streams() == 2u);
-  for (int i = 0; i < 2; ++i) rig.worker.turn(Duration::zero());  // more than are dialled in one turn
+  for (int i = 0; i < 5; ++i) rig.worker.turn(Duration::zero());  // more than are dialled in one turn
   BOOST_TEST(rig.pool.dialing() == 24u);
   for (int i = 0; i < 24; ++i) rig.connector.succeed_unsettled();
   BOOST_TEST(rig.pool.waiting() == 24u);
