@@ -133,6 +133,7 @@ class H1Connection : public Session, public Stream, public RawPort, public Trans
   std::string partial_;  // head or trailers that came in pieces
   ChunkDecoder chunks_;
   std::uint64_t recv_left_ = 0;
+  std::string listed_;  // see MessageInfo
   std::int64_t credit_ = 0;
   std::uint64_t body_octets_ = 0;  // since body_since_, for the minimum rate
   std::uint64_t body_total_ = 0;

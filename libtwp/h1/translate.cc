@@ -86,6 +86,19 @@ void read_persistence(HttpVersion version, const HeaderBlock& fields, MessageInf
   }
 }
 
+/// For the trailers; what nearly every Connection lists is none.
+void read_listed(const HeaderBlock& fields, MessageInfo& info) {
+  if (info.framing != Framing::chunked) return;
+  for (std::size_t i = 0; (i = fields.find(HeaderId::connection, i)) != HeaderBlock::npos; ++i) {
+    for_each_list_element(fields[i].value, [&](std::string_view name) {
+      if (iequals(name, "close") || iequals(name, "keep-alive") || iequals(name, "te")) return true;
+      if (!info.listed.empty()) info.listed += ',';
+      info.listed += name;
+      return true;
+    });
+  }
+}
+
 bool is_websocket_upgrade(const HeaderBlock& fields) noexcept {
   return fields.has(HeaderId::upgrade) && fields.has(HeaderId::connection) &&
          iequals(fields.get(HeaderId::upgrade), "websocket") && connection_lists(fields, "upgrade") &&
@@ -157,6 +170,7 @@ Fault to_request(RawHead&& raw, std::string_view text, bool tls, Head& head, Mes
     head.set_method(Method::connect);
     head.protocol = "websocket";
   }
+  read_listed(head.fields, info);
   remove_hop_by_hop(head.fields);
   join_cookies(head.fields);
   // After CONNECT the octets belong to the tunnel; a body of the request itself has no meaning.
@@ -196,6 +210,7 @@ Fault to_response(RawHead&& raw, std::string_view text, Method method, bool webs
   read_persistence(raw.version, head.fields, info);
   info.keep_alive = info.keep_alive && !framing.must_close;
   const bool coded = head.fields.has(HeaderId::transfer_encoding);
+  read_listed(head.fields, info);
   remove_hop_by_hop(head.fields);
   if (info.framing == Framing::length || (info.framing == Framing::none && !coded && head.status != 204 && !head.is_interim())) {
     one_length(head.fields);
@@ -206,11 +221,11 @@ Fault to_response(RawHead&& raw, std::string_view text, Method method, bool webs
   return Fault::none;
 }
 
-void clean_trailers(HeaderBlock& fields) noexcept {
-  fields.remove_if([](const Field& f) {
+void clean_trailers(HeaderBlock& fields, std::string_view listed) noexcept {
+  fields.remove_if([&](const Field& f) {
     constexpr std::uint16_t kForbidden = header_flag::hop | header_flag::framing | header_flag::routing |
                                          header_flag::auth | header_flag::no_trailer;
-    return (header_flags(f.id) & kForbidden) != 0;
+    return (header_flags(f.id) & kForbidden) != 0 || (!listed.empty() && list_contains(listed, f.name));
   });
 }
 

@@ -18,6 +18,7 @@ struct MessageInfo {
   bool explicit_keep_alive = false;  ///< HTTP/1.0 with Connection: keep-alive
   bool expect_continue = false;
   bool websocket = false;           ///< request: a WebSocket handshake
+  std::string listed;               ///< chunked: fields that Connection names, which no trailer may be either; with commas
 };
 
 /// Turns a complete request head into `head`. `text` is the head's octets: they are copied into head's arena
@@ -29,8 +30,9 @@ Fault to_request(RawHead&& raw, std::string_view text, bool tls, Head& head, Mes
 Fault to_response(RawHead&& raw, std::string_view text, Method method, bool websocket, Head& head,
                   MessageInfo& info) noexcept;
 
-/// Drops fields that must not be in a trailer section (framing, routing, authentication; RFC 9110 §6.5.1).
-void clean_trailers(HeaderBlock& fields) noexcept;
+/// Drops fields that must not be in a trailer section (framing, routing, authentication; RFC 9110 §6.5.1), and those that
+/// Connection named in the head (MessageInfo::listed; RFC 9110 §7.6.1).
+void clean_trailers(HeaderBlock& fields, std::string_view listed) noexcept;
 
 /// Sec-WebSocket-Accept for a Sec-WebSocket-Key (RFC 6455 §4.2.2). 28 characters.
 std::string websocket_accept(std::string_view key);

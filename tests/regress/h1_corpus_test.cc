@@ -129,6 +129,22 @@ BOOST_AUTO_TEST_CASE(a11_forbidden_trailers_are_dropped) {
   BOOST_TEST(!contains(seen, "b.test"));
 }
 
+// RFC 9110 §7.6.1: a connection option removes the trailer of that name as well.
+BOOST_AUTO_TEST_CASE(trailers_that_connection_names_do_not_pass) {
+  ProxyRig rig;
+  rig.start();
+  rig.origin.on_input = [](RawPeer& p, std::size_t) {
+    if (p.got().ends_with("\r\n\r\n") && contains(p.got(), "\r\n0\r\n"))
+      p.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: x-s, TE\r\n\r\n"
+             "2\r\nok\r\n0\r\nX-S: 1\r\nX-Kept: 1\r\n\r\n");
+  };
+  RawPeer& c = rig.client("POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\nConnection: TE, x-t\r\nTE: trailers\r\n\r\n"
+                          "2\r\nhi\r\n0\r\nX-T: 1\r\nX-U: 1\r\n\r\n");
+  BOOST_TEST(rig.until([&] { return contains(c.got(), "\r\n0\r\n") && c.got().ends_with("\r\n\r\n"); }));
+  BOOST_TEST(contains(rig.origin.connections.at(0)->got(), "\r\n0\r\nX-U: 1\r\n\r\n"));
+  BOOST_TEST(contains(c.got(), "\r\n0\r\nX-Kept: 1\r\n\r\n"));
+}
+
 BOOST_AUTO_TEST_CASE(a13_the_target_decides_not_host) {
   ProxyRig rig;
   rig.origin.answer_with({kOk});
