@@ -72,8 +72,7 @@ void Worker::run() noexcept {
 }
 
 bool Worker::work_waiting() noexcept {
-  const auto waits = [](Queue& q) { return !q.empty(); };
-  return std::ranges::any_of(queue_, waits) || std::ranges::any_of(rest_, waits);
+  return any_rest_ || std::any_of(queue_.begin(), queue_.end(), [](auto& q) { return !q.empty(); });
 }
 
 void Worker::turn(Duration max_wait) noexcept {
@@ -95,29 +94,31 @@ void Worker::turn(Duration max_wait) noexcept {
   run_phase(Phase::client, kClientBudget);
   wheel_.advance(now_);
   run_phase(Phase::flush, ~0u);
+  if (any_rest_) any_rest_ = std::ranges::any_of(rest_, [](auto& q) { return !q.empty(); });
   reap();
   rearm_wheel();
 }
 
 void Worker::run_phase(Phase phase, unsigned budget) noexcept {
   const auto i = static_cast<unsigned>(phase);
+  read_octets_ = 0;
+  if (!any_rest_) return run_queue(queue_[i], budget, phase);
   Queue rest;  // not what is only now told that its share is over
   rest.splice_back(rest_[i]);
-  read_octets_ = 0;
-  run_queue(queue_[i], budget, phase != Phase::flush);
-  if (rest.empty()) return;
+  run_queue(queue_[i], budget, phase);
   // One at least has its turn, however much the others have read.
   read_octets_ = std::min(read_octets_, kOctetsPerTurn - 1);
-  run_queue(rest, budget, phase != Phase::flush);
+  run_queue(rest, budget, phase);
   rest.splice_back(rest_[i]);
   rest_[i].splice_back(rest);
 }
 
-void Worker::run_queue(Queue& queue, unsigned budget, bool in_portions) noexcept {
+void Worker::run_queue(Queue& queue, unsigned budget, Phase phase) noexcept {
   // Only what is queued now: a task that queues itself again runs in the next turn.
   Queue batch;
   batch.splice_back(queue);
-  while (!batch.empty() && budget-- != 0 && (!in_portions || read_octets_ < kOctetsPerTurn)) batch.pop_front().run();
+  const std::size_t most = phase == Phase::flush ? ~std::size_t{0} : kOctetsPerTurn;
+  while (!batch.empty() && budget-- != 0 && read_octets_ < most) batch.pop_front().run();
   if (batch.empty()) return;
   batch.splice_back(queue);
   queue.splice_back(batch);

@@ -82,7 +82,9 @@ class Worker final : PollHandler {
   /// The same for what has had its share of a turn and wants more: those that have had none yet come first, whoever asks for
   /// little is not kept waiting by bulk.
   void schedule_rest(Phase phase, Task& t) noexcept {
-    if (!t.linked()) rest_[static_cast<unsigned>(phase)].push_back(t);
+    if (t.linked()) return;
+    rest_[static_cast<unsigned>(phase)].push_back(t);
+    any_rest_ = true;
   }
 
   void arm(Timer& t, Duration in) noexcept { arm_at(t, now_ + static_cast<Instant>(in.count())); }
@@ -124,7 +126,7 @@ class Worker final : PollHandler {
 
   void on_poll(Ready) noexcept override;  // mailbox wake-up
   void run_phase(Phase phase, unsigned budget) noexcept;
-  void run_queue(IList<Task, TaskTag>& queue, unsigned budget, bool in_portions) noexcept;
+  void run_queue(IList<Task, TaskTag>& queue, unsigned budget, Phase phase) noexcept;
   void rearm_wheel() noexcept;
   void reap() noexcept;
 
@@ -144,6 +146,7 @@ class Worker final : PollHandler {
   using Queue = IList<Task, TaskTag>;
   std::array<Queue, 3> queue_;
   std::array<Queue, 3> rest_;  // see schedule_rest()
+  bool any_rest_ = false;
   std::vector<Retired> retired_;
   IList<Guest, GuestTag> guests_;
   std::vector<std::unique_ptr<Signal>> signals_;
