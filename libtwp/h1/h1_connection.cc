@@ -158,7 +158,7 @@ void H1Connection::drop_parsed(std::size_t n) noexcept {
 
 void H1Connection::begin_body(const MessageInfo& info) noexcept {
   recv_framing_ = info.framing;
-  listed_ = info.listed;
+  if (!info.listed.empty()) listed_ = info.listed;
   recv_left_ = info.framing == Framing::length ? info.length : kNoEnd;
   credit_ = limits_.stream_window;
   body_octets_ = body_total_ = 0;
@@ -235,7 +235,7 @@ void H1Connection::process_trailers() noexcept {
     bad_message(r.fault, r.limit);
     return;
   }
-  clean_trailers(trailers, listed_);
+  clean_trailers(trailers, std::exchange(listed_, {}));  // an idle connection holds none
   if (!trailers.empty()) trailers.adopt(text.substr(0, r.size));
   drop_parsed(r.size);
   recv_ = Recv::done;
