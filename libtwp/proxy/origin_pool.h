@@ -76,9 +76,9 @@ class PoolOwner {
 /// Session::settled) carries one, and counts like a dial for the rest.
 ///
 /// Invariants: a dial is started only when those in flight are not expected to carry all waiters; connections (open and
-/// being opened) never exceed max_connections; clients that wait are served in turn, each one's requests in
-/// the order they came, but for those that need a connection opened after they came. When the process is out of descriptors they wait for a connection that becomes free, or
-/// for descriptors, as at max_connections.
+/// being opened) never exceed max_connections; clients that wait are served in turn, each one's requests in the order they
+/// came, but for those that need a connection opened after they came. When the process is out of descriptors they wait for a
+/// connection that becomes free, or for descriptors, as at max_connections.
 class OriginPool {
  public:
   /// `target`, `counters`, `connector` and `owner` outlive the pool.
